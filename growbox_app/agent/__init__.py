@@ -1,0 +1,1 @@
+"""The agent: one loop, the prompt of a turn, tool calls."""

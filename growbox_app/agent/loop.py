@@ -1,0 +1,452 @@
+"""The one spine of every turn: journal, recall, page in, generate, dispatch tool calls, finish.
+
+Both faces and the benchmarks run turns through here; there is no second chat path. Runs on the event-loop thread and blocks
+it nowhere. The question is durable before the model is called; a streamed answer is checkpointed every second, so a crash
+costs at most that.
+
+Source: design 5.1; seed item G43 for the stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from growbox_app.agent import prompts
+from growbox_app.agent.context import ContextAssembler, Window, resumable
+from growbox_app.agent.protocol import CallFilter, ToolCall, parse_tool_call
+from growbox_app.agent.turn import Trace, Turn, encode_trace
+from growbox_app.api import (
+    AskRequest,
+    Attachment,
+    MemoriesFound,
+    Notice,
+    Phase,
+    PhaseChanged,
+    Problem,
+    ProblemCode,
+    ProblemError,
+    TextDelta,
+    ToolCalled,
+    TurnAccepted,
+    TurnEvent,
+    TurnFinished,
+)
+from growbox_app.engine import protocol as p
+from growbox_app.engine.client import EngineDied
+from growbox_app.engine.kv_files import KvFiles
+from growbox_app.engine.supervisor import EngineSupervisor
+from growbox_app.executors.base import CallContext, ExecutorResult
+from growbox_app.executors.registry import TRIGGER, Registry
+from growbox_app.memory_service import MemoryService
+from growbox_app.problems import problem_of
+from growbox_app.settings.store import SettingsStore
+from memory.errors import BudgetExceeded, MemoryEngineError
+from memory.ports import Clock
+from memory.text import title
+from memory.values import (
+    Conversation,
+    NodeDraft,
+    NodeId,
+    NodeKind,
+    NodeStatus,
+    Page,
+    RecallQuery,
+    Role,
+)
+
+T = TypeVar("T")
+
+TOOL_ROUNDS_MAX = 3
+TOOLS_WINDOW_MIN = 4096
+"""Below this window the tool list would cost more than it brings. Source: design 4.3."""
+CHECKPOINT_S = 1.0
+CITED_HEAT = 1.0
+REHIT_HEAT = 0.5
+QUERY_CHARACTERS_MAX = 2000
+
+REPEATED = ExecutorResult(
+    ok=False, text="the same call brought nothing new; answer now", summary=""
+)
+
+
+class Cancelled(Exception):
+    """The user stopped the turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopParts:
+    """What the loop works with."""
+
+    memory: MemoryService
+    engine: EngineSupervisor
+    registry: Registry
+    kv: KvFiles
+    settings: SettingsStore
+    clock: Clock
+
+
+class AgentLoop:
+    """Runs one turn at a time."""
+
+    def __init__(self, parts: LoopParts) -> None:
+        self._parts = parts
+        self._memory = parts.memory
+
+    async def run(
+        self, request: AskRequest, cancelled: asyncio.Event
+    ) -> AsyncGenerator[TurnEvent, None]:
+        """Runs a turn to its end.
+
+        Args:
+            request: the question.
+            cancelled: set by the user's stop; every phase ends within a second of it.
+
+        Raises:
+            ProblemError: the question could not be accepted; nothing was stored.
+        """
+        turn = await self._accept(request, cancelled)
+        yield TurnAccepted(
+            conversation=turn.conversation, question=turn.question, answer_id=turn.answer.id
+        )
+        status, problem = NodeStatus.COMPLETE, None
+        try:
+            async for event in self._work(turn, request):
+                yield event
+        except Cancelled:
+            status = NodeStatus.CANCELLED
+        except (
+            ProblemError,
+            p.EngineFault,
+            EngineDied,
+            MemoryEngineError,
+            BudgetExceeded,
+        ) as error:
+            status, problem = NodeStatus.FAILED, problem_of(error)
+        except (asyncio.CancelledError, GeneratorExit):
+            await self._finish(turn, NodeStatus.CANCELLED, None)
+            raise
+        finished = await self._finish(turn, status, problem)
+        yield finished
+
+    # -- the phases of a turn ---------------------------------------------------------------------
+    async def _accept(self, request: AskRequest, cancelled: asyncio.Event) -> Turn:
+        text = request.text.strip()
+        if not any(character.isalnum() for character in text) and not request.attachments:
+            raise ProblemError(Problem(code=ProblemCode.EMPTY_QUESTION))
+        try:
+            conversation = await self._conversation(request, text)
+            draft = NodeDraft(
+                kind=NodeKind.MESSAGE,
+                role=Role.USER,
+                content=_with_attachments(text, request.attachments),
+                conversation_id=conversation.id,
+                project_id=conversation.project_id,
+                derived_from=tuple(item.node_id for item in request.attachments),
+            )
+            question = await self._memory.call(lambda engine: engine.record(draft))
+            answer = await self._memory.call(lambda engine: engine.begin_answer(question=question))
+        except MemoryEngineError as error:
+            raise ProblemError(problem_of(error)) from error
+        return Turn(
+            conversation=conversation, question=question, answer=answer, cancelled=cancelled
+        )
+
+    async def _conversation(self, request: AskRequest, text: str) -> Conversation:
+        known = request.conversation_id
+        if known is not None:
+            found = await self._memory.call(lambda engine: engine.conversation(known))
+            if found is not None:
+                return found
+        name = title(text) or request.attachments[0].name
+        return await self._memory.call(
+            lambda engine: engine.create_conversation(project_id=request.project_id, title=name)
+        )
+
+    async def _work(self, turn: Turn, request: AskRequest) -> AsyncIterator[TurnEvent]:
+        yield PhaseChanged(phase=Phase.RECALLING, detail=self._parts.engine.status.phase.value)
+        await _unless(turn.cancelled, self._parts.engine.ready())
+        context = await self._open_context(turn)
+        pages = await self._recall(turn, request, await context.resident())
+        entered = await context.add_question(turn.question, turn.question.content, pages=pages)
+        turn.pages = [page for page in pages if page.resident or page in entered]
+        yield MemoriesFound(memories=turn.memories())
+        await self._warm(turn, [page for page in turn.pages if page.resident], REHIT_HEAT)
+        await self._parts.kv.switch_to(turn.conversation.id)
+        for round_number in range(TOOL_ROUNDS_MAX + 1):
+            async for event in self._generate(turn, context, round_number):
+                yield event
+            call = parse_tool_call(turn.text) if round_number < TOOL_ROUNDS_MAX else None
+            if call is None:
+                break
+            async for event in self._run_tool(turn, context, call):
+                yield event
+        await self._keep_answer(turn, context)
+
+    async def _open_context(self, turn: Turn) -> ContextAssembler:
+        conversation_id = turn.conversation.id
+        history = await self._memory.call(lambda engine: engine.messages(conversation_id))
+        window = await self._window(history[0].content)
+        context = ContextAssembler(self._memory, self._count, conversation_id, window)
+        await context.open()
+        await context.reload(resumable(history, turn.question.id))
+        return context
+
+    async def _window(self, first_question: str) -> Window:
+        loaded = await self._parts.engine.ready()
+        settings = self._parts.settings
+        text = prompts.system_prompt(
+            prompts.prompt_language(first_question),
+            tools=self._parts.registry.tool_list() if self._tools_fit(loaded) else "",
+            instructions=str(settings.get("models.instructions")),
+        )
+        wanted = int(settings.get("models.answer_tokens"))
+        return Window(
+            loaded=loaded,
+            system_text=text,
+            system_tokens=(await self._count([text]))[0] + loaded.base_overhead,
+            reserve_tokens=min(wanted, loaded.context_tokens // 4),
+        )
+
+    def _tools_fit(self, loaded: p.DoneLoad) -> bool:
+        return loaded.context_tokens >= TOOLS_WINDOW_MIN
+
+    async def _recall(
+        self, turn: Turn, request: AskRequest, resident: frozenset[NodeId]
+    ) -> tuple[Page, ...]:
+        settings = self._parts.settings
+        if settings.get("memory.paused") or not int(settings.get("memory.pages_max")):
+            return ()
+        query = RecallQuery(
+            text=(request.text.strip() or turn.question.content)[:QUERY_CHARACTERS_MAX],
+            project_id=turn.conversation.project_id,
+            exclude=frozenset({turn.question.id, turn.answer.id}),
+            resident=resident,
+            pages_max=int(settings.get("memory.pages_max")),
+        )
+        result = await _unless(
+            turn.cancelled, self._memory.drive(lambda engine: engine.recall(query))
+        )
+        turn.stats = replace(turn.stats, recall_ms=result.elapsed_ms)
+        return result.pages
+
+    async def _generate(
+        self, turn: Turn, context: ContextAssembler, round_number: int
+    ) -> AsyncIterator[TurnEvent]:
+        """One generation; a crash of the engine is answered by going on where it stopped, once a turn."""
+        turn.text, turn.ids = "", []
+        visible = CallFilter()
+        while True:
+            try:
+                async for event in self._stream(turn, context, round_number, visible):
+                    yield event
+                break
+            except EngineDied:
+                problem = Problem(code=ProblemCode.ENGINE_DIED)
+                if turn.restarted:
+                    raise
+                turn.restarted = True
+                yield Notice(problem=problem)
+                await _unless(turn.cancelled, self._parts.engine.ready())
+        rest = visible.finish()
+        if rest:
+            yield TextDelta(text=rest)
+
+    async def _stream(
+        self, turn: Turn, context: ContextAssembler, round_number: int, visible: CallFilter
+    ) -> AsyncIterator[TurnEvent]:
+        client = self._parts.engine.client
+        request = await self._chat_request(turn, context, round_number)
+        checkpoint_at = self._parts.clock.monotonic_s() + CHECKPOINT_S
+        watcher = _CancelWatcher(turn.cancelled, lambda: client.cancel(request.id))
+        done: p.DoneChat | None = None
+        try:
+            yield PhaseChanged(phase=Phase.READING)
+            async for answer in client.stream(request):
+                if isinstance(answer, p.PrefillProgress):
+                    yield _reading(answer)
+                elif isinstance(answer, p.Delta):
+                    turn.text += answer.text
+                    turn.ids += answer.ids
+                    shown = visible.feed(answer.text)
+                    if shown:
+                        yield TextDelta(text=shown)
+                    checkpoint_at = await self._checkpoint(turn, checkpoint_at)
+                elif isinstance(answer, p.DoneChat):
+                    done = answer
+        finally:
+            await watcher.close()
+        if done is None:
+            raise EngineDied(None)
+        await self._note_cost(turn, done)
+        if done.reason == "cancelled":
+            raise Cancelled
+
+    async def _chat_request(
+        self, turn: Turn, context: ContextAssembler, round_number: int
+    ) -> p.Chat:
+        loaded = await self._parts.engine.ready()
+        settings = self._parts.settings
+        tools = self._tools_fit(loaded) and round_number < TOOL_ROUNDS_MAX
+        return p.Chat(
+            id=self._parts.engine.client.next_id(),
+            messages=await context.messages(),
+            date=prompts.local_date(turn.conversation.created_at_ms),
+            max_tokens=min(int(settings.get("models.answer_tokens")), loaded.context_tokens // 4),
+            temperature=float(settings.get("models.temperature")),
+            top_p=0.9,
+            seed=turn.question.seq & 0xFFFFFFFF,
+            prefix=tuple(turn.ids),
+            grammar=self._parts.registry.grammar() if tools else "",
+            trigger=TRIGGER if tools else "",
+            barred=() if tools else (TRIGGER,),
+        )
+
+    async def _run_tool(
+        self, turn: Turn, context: ContextAssembler, call: ToolCall
+    ) -> AsyncIterator[TurnEvent]:
+        yield PhaseChanged(phase=Phase.TOOL, detail=call.name)
+        await context.add_answer(turn.answer, tuple(turn.ids))
+        repeated = call.fingerprint in turn.calls
+        turn.calls.add(call.fingerprint)
+        result = REPEATED if repeated else await self._dispatch(turn, context, call)
+        entered = await context.add_tool_result(turn.question, call.name, result.text, result.pages)
+        turn.pages += entered
+        turn.text, turn.ids = "", []
+        arguments = ", ".join(call.arguments.values())
+        yield ToolCalled(name=call.name, arguments=arguments, result=result.summary, ok=result.ok)
+        yield MemoriesFound(memories=turn.memories())
+
+    async def _dispatch(
+        self, turn: Turn, context: ContextAssembler, call: ToolCall
+    ) -> ExecutorResult:
+        scene = CallContext(
+            conversation_id=turn.conversation.id,
+            project_id=turn.conversation.project_id,
+            exclude=frozenset({turn.question.id, turn.answer.id}),
+            resident=await context.resident(),
+        )
+        return await _unless(
+            turn.cancelled, self._parts.registry.dispatch(call.name, call.arguments, scene)
+        )
+
+    # -- keeping ------------------------------------------------------------------------------
+    async def _checkpoint(self, turn: Turn, due_s: float) -> float:
+        now = self._parts.clock.monotonic_s()
+        if now < due_s:
+            return due_s
+        text = turn.text
+        await self._memory.call(lambda engine: engine.checkpoint_answer(turn.answer.id, text))
+        return now + CHECKPOINT_S
+
+    async def _note_cost(self, turn: Turn, done: p.DoneChat) -> None:
+        turn.add_cost(done)
+        self._parts.kv.note(
+            turn.conversation.id,
+            new_tokens=done.prompt_tokens + done.answer_tokens - done.reused_tokens,
+        )
+        await self._memory.call(
+            lambda engine: engine.note_prompt(
+                turn.conversation.id,
+                prompt_tokens=done.prompt_tokens,
+                reused_tokens=done.reused_tokens,
+            )
+        )
+
+    async def _keep_answer(self, turn: Turn, context: ContextAssembler) -> None:
+        answer = replace(turn.answer, content=turn.text)
+        await context.add_answer(answer, tuple(turn.ids))
+        cited = turn.cited()
+        await self._warm(turn, cited, CITED_HEAT)
+        query = turn.question.content[:QUERY_CHARACTERS_MAX]
+        await self._memory.call(
+            lambda engine: engine.learn_used(query=query, question_id=turn.question.id, used=cited)
+        )
+
+    async def _warm(self, turn: Turn, pages: Sequence[Page], amount: float) -> None:
+        ids = [page.node.id for page in pages]
+        if ids:
+            await self._memory.call(lambda engine: engine.warm(turn.conversation.id, ids, amount))
+
+    async def _finish(
+        self, turn: Turn, status: NodeStatus, problem: Problem | None
+    ) -> TurnFinished:
+        memories = turn.memories()
+        loaded = self._parts.engine.loaded
+        notices = [ProblemCode.ENGINE_DIED.value] if turn.restarted else []
+        if problem is not None:
+            notices.append(problem.code.value)
+        trace = Trace(memories=memories, stats=turn.stats, notices=tuple(notices))
+        text = turn.text if parse_tool_call(turn.text) is None else ""
+        answer = turn.answer
+        with contextlib.suppress(
+            MemoryEngineError
+        ):  # a full disk: the checkpoint stays, the turn still ends
+            answer = await self._memory.call(
+                lambda engine: engine.finish_answer(
+                    turn.answer.id,
+                    content=text,
+                    status=status,
+                    token_ids=tuple(turn.ids) if status is NodeStatus.COMPLETE else None,
+                    tokenizer=loaded.tokenizer if loaded else None,
+                    derived_from=tuple(page.node.id for page in turn.pages),
+                    trace=encode_trace(trace),
+                )
+            )
+        return TurnFinished(
+            answer=answer, status=status, memories=memories, stats=turn.stats, problem=problem
+        )
+
+    async def _count(self, texts: Sequence[str]) -> Sequence[int]:
+        client = self._parts.engine.client
+        request = p.Count(id=client.next_id(), texts=tuple(texts))
+        return (await client.request(request, p.DoneCount)).counts
+
+
+def _reading(progress: p.PrefillProgress) -> PhaseChanged:
+    left = (progress.total - progress.done) / progress.rate if progress.rate > 0 else None
+    phase = Phase.READING if progress.done < progress.total else Phase.WRITING
+    return PhaseChanged(
+        phase=phase, done=progress.done, total=progress.total, rate=progress.rate, left_s=left
+    )
+
+
+def _with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
+    lines = [f"[{item.name} · {item.size_bytes} B · {item.node_id}]" for item in attachments]
+    return "\n".join([*lines, text]) if lines else text
+
+
+class _CancelWatcher:
+    """Calls `cancel` when the event is set, until closed."""
+
+    def __init__(self, event: asyncio.Event, cancel: Callable[[], None]) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._watch(event, cancel))
+
+    async def _watch(self, event: asyncio.Event, cancel: Callable[[], None]) -> None:
+        await event.wait()
+        cancel()
+
+    async def close(self) -> None:
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+
+async def _unless(cancelled: asyncio.Event, work: Awaitable[T]) -> T:
+    """Awaits `work`, or raises `Cancelled` as soon as the user stops the turn."""
+    running = asyncio.ensure_future(work)  # noqa: TID251 - awaited right here
+    stop = asyncio.ensure_future(cancelled.wait())  # noqa: TID251 - cancelled right here
+    try:
+        await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            raise Cancelled
+        return running.result()
+    finally:
+        stop.cancel()
+        if not running.done():
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running

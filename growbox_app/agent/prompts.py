@@ -1,0 +1,71 @@
+"""Prompt files of `resources/prompts/<language>/`, and the rendering of blocks.
+
+Everything here is a pure function of its arguments: no clock, no counter, so a rendered block never changes a byte.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from functools import cache
+
+from growbox_app.paths import resources_path
+from memory.values import Node, Page, Role
+
+_CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
+_CLOSING = re.compile(r"<(/?\s*memory)", re.IGNORECASE)
+
+
+@cache
+def prompt(language: str, name: str) -> str:
+    """The text of a prompt file, `name` without suffix."""
+    path = resources_path() / "prompts" / language / f"{name}.md"
+    return path.read_text(encoding="utf-8").strip()
+
+
+def prompt_language(text: str) -> str:
+    """The prompt language of a conversation, by its first question."""
+    return "zh" if _CHINESE.search(text) else "en"
+
+
+def system_prompt(language: str, *, tools: str, instructions: str) -> str:
+    """The byte-stable head of a conversation. `tools` is empty where the window is too small for them."""
+    parts = [prompt(language, "system")]
+    if tools:
+        parts.append(prompt(language, "tools") + "\n" + tools)
+    if instructions.strip():
+        parts.append(instructions.strip())
+    return "\n\n".join(parts)
+
+
+def stamp(at_ms: int) -> str:
+    """Full local time stamp, `2026-11-30 09:41:07 +08:00`."""
+    moment = datetime.datetime.fromtimestamp(at_ms / 1000, tz=datetime.UTC).astimezone()
+    return moment.isoformat(sep=" ", timespec="seconds")
+
+
+def local_date(at_ms: int) -> str:
+    """Local date, YYYY-MM-DD."""
+    return stamp(at_ms)[:10]
+
+
+def memory_block(page: Page, text: str) -> str:
+    """A paged-in memory under its loud header. `text` is the node's content or its head…tail.
+
+    The closing tag inside the content is defused, so that a memory cannot end its own block.
+    """
+    node = page.node
+    speaker = {Role.USER: "user", Role.ASSISTANT: "assistant"}.get(node.role, node.kind.value)
+    header = f'<memory time="{stamp(node.created_at_ms)}" from="{speaker}" found-by="{page.way}">'
+    safe = _CLOSING.sub("<\u200b\\1", text)
+    return f"{header}\n{safe}\n</memory>\n"
+
+
+def question_block(question: Node, text: str) -> str:
+    """A question under its time stamp; the current time stands here and never in the prefix."""
+    return f"[{stamp(question.created_at_ms)}]\n{text}"
+
+
+def tool_result_block(name: str, text: str) -> str:
+    """The result of a tool call; data, not the user's words."""
+    return f"[result of {name}]\n{text}\n"

@@ -1,0 +1,101 @@
+"""The state of one turn, and what is stored with its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from growbox_app.api import TurnStats, UsedMemory
+from growbox_app.engine import protocol as p
+from memory.text import content_terms, title
+from memory.values import Conversation, Node, Page
+
+EXCERPT_CHARACTERS = 280
+
+
+@dataclass(slots=True)
+class Turn:
+    """One running turn. Mutable: owned by the loop that runs it."""
+
+    conversation: Conversation
+    question: Node
+    answer: Node
+    cancelled: asyncio.Event
+    pages: list[Page] = field(default_factory=list)
+    text: str = ""
+    ids: list[int] = field(default_factory=list)
+    stats: TurnStats = field(default_factory=TurnStats)
+    calls: set[str] = field(default_factory=set)
+    restarted: bool = False
+
+    def add_cost(self, done: p.DoneChat) -> None:
+        """Adds the figures of one generation; the first one's reuse and first token are the turn's."""
+        before = self.stats
+        first = before.prompt_tokens == 0
+        self.stats = replace(
+            before,
+            prompt_tokens=done.prompt_tokens,
+            reused_tokens=done.reused_tokens if first else before.reused_tokens,
+            answer_tokens=before.answer_tokens + done.answer_tokens,
+            prefill_s=before.prefill_s + done.prefill_s,
+            decode_s=before.decode_s + done.decode_s,
+            first_token_s=before.first_token_s or done.first_token_s,
+        )
+
+    def memories(self) -> tuple[UsedMemory, ...]:
+        """What recall put before the model in this turn, with marks on what the answer repeats."""
+        words = frozenset(content_terms(self.text)) - frozenset(
+            content_terms(self.question.content)
+        )
+        return tuple(_used(page, words) for page in self.pages)
+
+    def cited(self) -> tuple[Page, ...]:
+        """The pages whose own words the answer repeats."""
+        used = self.memories()
+        return tuple(page for page, memory in zip(self.pages, used, strict=True) if memory.cited)
+
+
+def _used(page: Page, answer_words: frozenset[str]) -> UsedMemory:
+    node = page.node
+    return UsedMemory(
+        node_id=node.id,
+        way=page.way,
+        score=page.score,
+        similarity=page.similarity,
+        lexical=page.lexical,
+        reason=page.reason,
+        title=title(node.content),
+        excerpt=node.content[:EXCERPT_CHARACTERS],
+        created_at_ms=node.created_at_ms,
+        conversation_id=node.conversation_id,
+        cited=bool(answer_words.intersection(content_terms(node.content))),
+    )
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored as JSON with an answer. Old traces stay readable: fields are only ever added, with defaults."""
+
+    memories: tuple[UsedMemory, ...] = ()
+    stats: TurnStats = TurnStats()
+    notices: tuple[str, ...] = ()
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Trace)
+
+
+def encode_trace(trace: Trace) -> str:
+    """JSON of a trace."""
+    return _encoder.encode(trace).decode()
+
+
+def decode_trace(text: str | None) -> Trace:
+    """A stored trace; an unreadable one is an empty one."""
+    if not text:
+        return Trace()
+    try:
+        return _decoder.decode(text)
+    except msgspec.MsgspecError:
+        return Trace()

@@ -1,0 +1,430 @@
+"""The application as a face sees it: plain values, turn events, and the `Assistant` protocol.
+
+The window, the command line and the instance channel speak only this. Two implementations: `growbox_app.assistant.GrowBox`
+and the tests' scripted fake. Everything here is called on the event-loop thread; nothing here blocks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from memory.events import Event
+from memory.values import (
+    AuditReport,
+    Conversation,
+    ConversationId,
+    FatigueSnapshot,
+    LedgerSnapshot,
+    Node,
+    NodeId,
+    NodeStatus,
+    Project,
+    ProjectId,
+    QueueSnapshot,
+    RegionSnapshot,
+    Statistics,
+    Way,
+)
+
+
+class Phase(StrEnum):
+    """What a turn is doing right now."""
+
+    RECALLING = "recalling"
+    READING = "reading"
+    THINKING = "thinking"
+    WRITING = "writing"
+    TOOL = "tool"
+
+
+class ProblemCode(StrEnum):
+    """Known trouble with a sentence in both languages (`problem.<code>` in resources/translations)."""
+
+    EMPTY_QUESTION = "empty_question"
+    BUSY = "busy"
+    MODEL_MISSING = "model_missing"
+    MODEL_BROKEN = "model_broken"
+    MODEL_TEMPLATE = "model_template"
+    NOT_ENOUGH_RAM = "not_enough_ram"
+    PROMPT_TOO_LONG = "prompt_too_long"
+    CPU_UNSUPPORTED = "cpu_unsupported"
+    ENGINE_DIED = "engine_died"
+    ENGINE_GIVEN_UP = "engine_given_up"
+    ENGINE_ERROR = "engine_error"
+    DISK_FULL = "disk_full"
+    DATA_UNWRITABLE = "data_unwritable"
+    DATA_LOCKED = "data_locked"
+    DATA_TOO_NEW = "data_too_new"
+    DATA_CORRUPT = "data_corrupt"
+    DOWNLOAD_FAILED = "download_failed"
+    NO_NETWORK = "no_network"
+    CHECKSUM = "checksum"
+    NO_PROJECT_FOLDER = "no_project_folder"
+    INTERNAL = "internal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Known trouble: a code, fields for its sentence, and a copyable detail (native log line, path)."""
+
+    code: ProblemCode
+    fields: Mapping[str, str] = field(default_factory=dict)
+    detail: str = ""
+
+
+class ProblemError(Exception):
+    """Carries a `Problem` to the face that will say it."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"{problem.code}: {dict(problem.fields)} {problem.detail}".strip())
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedMemory:
+    """A memory that stood in the prompt of a turn because recall found it."""
+
+    node_id: NodeId
+    way: Way
+    score: float
+    similarity: float | None
+    lexical: float | None
+    reason: str
+    title: str
+    excerpt: str
+    created_at_ms: int
+    conversation_id: ConversationId | None
+    cited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStats:
+    """What a turn cost. Times in seconds, `reused_tokens` came from the KV cache."""
+
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    answer_tokens: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    first_token_s: float = 0.0
+    recall_ms: float = 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Decode rate."""
+        return self.answer_tokens / self.decode_s if self.decode_s > 0 else 0.0
+
+    @property
+    def reused_share(self) -> float:
+        """Share of the prompt that needed no prefill, 0..1."""
+        return self.reused_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAccepted:
+    """The question is durable; the model has not been called yet."""
+
+    conversation: Conversation
+    question: Node
+    answer_id: NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseChanged:
+    """Progress of the running phase. `total` 0 means unknown; `left_s` None means unknown."""
+
+    phase: Phase
+    done: int = 0
+    total: int = 0
+    rate: float = 0.0
+    left_s: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """More of the answer; never splits a character."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoriesFound:
+    """Recall is done for this turn (again after a memory_search call)."""
+
+    memories: tuple[UsedMemory, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled:
+    """The model called an executor; `result` is its one-line summary."""
+
+    name: str
+    arguments: str
+    result: str
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One honest line inside the conversation, e.g. the engine died and was restarted."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFinished:
+    """The end of a turn: the stored answer, complete, cancelled or failed (partial text kept)."""
+
+    answer: Node
+    status: NodeStatus
+    memories: tuple[UsedMemory, ...]
+    stats: TurnStats
+    problem: Problem | None = None
+
+
+TurnEvent: TypeAlias = (
+    TurnAccepted | PhaseChanged | TextDelta | MemoriesFound | ToolCalled | Notice | TurnFinished
+)
+
+
+class EnginePhase(StrEnum):
+    """State of the model process."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    LOADING = "loading"
+    READY = "ready"
+    RESTARTING = "restarting"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStatus:
+    """State of the model process, with load progress 0..1."""
+
+    phase: EnginePhase
+    model_id: str = ""
+    model_name: str = ""
+    progress: float = 0.0
+    context_tokens: int = 0
+    cpu_variant: str = ""
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStatus:
+    """One catalogue entry and where it stands on this machine. `state`: missing | partial | unverified | ready | broken."""
+
+    id: str
+    name: str
+    purpose: str
+    size_bytes: int
+    ram_bytes: int
+    licence: str
+    state: str
+    path: Path
+    selected: bool
+    have_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Progress of something long. `step` is a translation key suffix (`progress.<step>`)."""
+
+    step: str
+    done: int
+    total: int
+    rate: float = 0.0
+    left_s: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A stored document that a message refers to."""
+
+    node_id: NodeId
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskRequest:
+    """A question. `conversation_id` None starts a new conversation."""
+
+    text: str
+    conversation_id: ConversationId | None = None
+    project_id: ProjectId | None = None
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A message found by the sidebar's search."""
+
+    node: Node
+    conversation: Conversation
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusChanged:
+    """The model process or the background changed state; pull `engine_status()`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationsChanged:
+    """The list of conversations changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChanged:
+    """Something in memory changed; `events` is a coalesced batch. Pull snapshots."""
+
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaiseWindow:
+    """A second instance asked for this one."""
+
+
+AppEvent: TypeAlias = StatusChanged | ConversationsChanged | MemoryChanged | RaiseWindow
+Unsubscribe: TypeAlias = Callable[[], None]
+ProgressSink: TypeAlias = Callable[[Progress], None]
+
+
+class Assistant(Protocol):
+    """The whole application behind one face. Every `async` method may raise `ProblemError`."""
+
+    # -- life ---------------------------------------------------------------------------------
+    async def start(self, progress: ProgressSink) -> None:
+        """Opens the memory (lock, audit). Then loads the model in the background: watch `StatusChanged`."""
+        ...
+
+    async def shutdown(self) -> None:
+        """Stops the turn, saves the KV image, drains storage, ends the child processes. Idempotent."""
+        ...
+
+    def subscribe(self, listener: Callable[[AppEvent], None]) -> Unsubscribe:
+        """Delivers events on the loop thread, at most ~30 batches a second."""
+        ...
+
+    def engine_status(self) -> EngineStatus:
+        """State of the model process."""
+        ...
+
+    # -- turns --------------------------------------------------------------------------------
+    def ask(self, request: AskRequest) -> AsyncIterator[TurnEvent]:
+        """Runs one turn. Known trouble before `TurnAccepted` raises; later it ends in `TurnFinished.problem`."""
+        ...
+
+    async def stop(self) -> None:
+        """Cancels the running turn, in whatever phase, within a second. Harmless when none runs."""
+        ...
+
+    async def attach(self, *, name: str, text: str) -> Attachment:
+        """Stores a large paste or a dropped text file as a document node."""
+        ...
+
+    # -- reading ------------------------------------------------------------------------------
+    async def projects(self) -> tuple[Project, ...]:
+        """Known projects, newest use first."""
+        ...
+
+    async def open_project(self, path: Path) -> Project:
+        """Makes a folder a project (idempotent)."""
+        ...
+
+    async def conversations(self) -> tuple[Conversation, ...]:
+        """All conversations, newest first."""
+        ...
+
+    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
+        """Gives a conversation another title."""
+        ...
+
+    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
+        """User and assistant messages of the active branch, oldest first."""
+        ...
+
+    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
+        """The memories and figures stored with an answer."""
+        ...
+
+    async def node(self, node_id: NodeId) -> Node | None:
+        """One node, for "open source"."""
+        ...
+
+    async def search(self, text: str) -> tuple[SearchHit, ...]:
+        """Finds messages by their words or any substring, newest first."""
+        ...
+
+    # -- the mind in panels ---------------------------------------------------------------------
+    async def region(self, conversation_id: ConversationId | None) -> RegionSnapshot:
+        """The context region of a conversation."""
+        ...
+
+    async def queue(self, conversation_id: ConversationId | None) -> QueueSnapshot:
+        """The index queue of a conversation, hottest first."""
+        ...
+
+    async def ledger(self) -> LedgerSnapshot:
+        """The fragment ledger."""
+        ...
+
+    async def fatigue(self) -> FatigueSnapshot:
+        """The fatigue meter."""
+        ...
+
+    async def statistics(self) -> Statistics:
+        """Counts and store health."""
+        ...
+
+    async def pin(self, conversation_id: ConversationId, block_id: int, *, pinned: bool) -> None:
+        """Pins or unpins a resident block."""
+        ...
+
+    async def evict(self, conversation_id: ConversationId, block_id: int) -> None:
+        """Evicts a resident block now."""
+        ...
+
+    async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
+        """Records that a memory did not belong to this answer's question."""
+        ...
+
+    async def audit(self, *, fix: bool) -> AuditReport:
+        """Checks all stores against each other, in full."""
+        ...
+
+    async def rebuild(self) -> AuditReport:
+        """Recreates every derived store from truth."""
+        ...
+
+    # -- models and settings --------------------------------------------------------------------
+    async def models(self) -> tuple[ModelStatus, ...]:
+        """The catalogue and what is on this machine."""
+        ...
+
+    async def obtain_model(
+        self, model_id: str, progress: ProgressSink, file: Path | None = None
+    ) -> None:
+        """Downloads (or copies `file`) and verifies a model. Cancel by cancelling the task."""
+        ...
+
+    async def select_model(self, model_id: str) -> None:
+        """Uses another chat model from now on."""
+        ...
+
+    def setting(self, key: str) -> object:
+        """The value of a setting. Raises KeyError for an unknown key."""
+        ...
+
+    async def change_setting(self, key: str, value: object) -> None:
+        """Validates and stores a setting. Raises ValueError with the allowed range."""
+        ...

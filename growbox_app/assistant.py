@@ -1,0 +1,398 @@
+"""The composition: settings, memory, engine and loop behind the `Assistant` face.
+
+Owns the order of start and shutdown. Start: lock and open memory, then load the model in the background. Shutdown: stop the
+turn, end background tasks, save the KV image, end the engine, drain and close storage. Event-loop thread only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from growbox_app import instance
+from growbox_app.agent.loop import AgentLoop, LoopParts
+from growbox_app.agent.turn import decode_trace
+from growbox_app.api import (
+    AppEvent,
+    AskRequest,
+    Attachment,
+    ConversationsChanged,
+    EngineStatus,
+    ModelStatus,
+    Problem,
+    ProblemCode,
+    ProblemError,
+    ProgressSink,
+    RaiseWindow,
+    SearchHit,
+    StatusChanged,
+    TurnAccepted,
+    TurnEvent,
+    TurnStats,
+    Unsubscribe,
+    UsedMemory,
+)
+from growbox_app.background import Background
+from growbox_app.clock import SystemClock
+from growbox_app.engine import entry
+from growbox_app.engine.client import Target
+from growbox_app.engine.kv_files import KvFiles
+from growbox_app.engine.supervisor import EngineSupervisor, LoadSpec
+from growbox_app.event_fan import EventFan
+from growbox_app.executors.memory_search import MemorySearch
+from growbox_app.executors.registry import Registry
+from growbox_app.logging_setup import log_to, stop_logging
+from growbox_app.memory_service import MemoryService, Priority
+from growbox_app.model_room import ModelRoom
+from growbox_app.models.calibration import embedder_epoch
+from growbox_app.oracle import EngineOracle
+from growbox_app.problems import problem_of
+from growbox_app.relay import AskRelay
+from growbox_app.settings.store import SettingsStore
+from growbox_app.tasks import TaskGroup
+from growbox_app.text import tr
+from memory.config import MemoryConfig
+from memory.engine import MemoryEngine
+from memory.errors import MemoryEngineError
+from memory.ports import Clock
+from memory.text import title
+from memory.values import (
+    AuditReport,
+    Conversation,
+    ConversationId,
+    FatigueSnapshot,
+    LedgerSnapshot,
+    Node,
+    NodeId,
+    Project,
+    QueueSnapshot,
+    RegionSnapshot,
+    Statistics,
+)
+
+T = TypeVar("T")
+
+EXCERPT_CHARACTERS = 160
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What tests and benchmarks replace; the defaults are the application."""
+
+    engine_target: Target = entry.run
+    scripted_engine: bool = False
+    """True: the engine is a test's script; no model file is asked for and no CPU variant proved."""
+    config: MemoryConfig = dataclasses.field(default_factory=MemoryConfig)
+    clock: Clock = dataclasses.field(default_factory=SystemClock)
+    listen: bool = True
+
+
+class GrowBox:
+    """Implements `growbox_app.api.Assistant`."""
+
+    def __init__(
+        self, *, data_path: Path, models_path: Path, options: Options | None = None
+    ) -> None:
+        self._options = options or Options()
+        self._data_path = data_path
+        self._settings = SettingsStore(data_path)
+        self._models = ModelRoom(models_path, self._settings)
+        self._fan = EventFan()
+        self._tasks = TaskGroup()
+        self._engine = EngineSupervisor(
+            target=self._options.engine_target,
+            clock=self._options.clock,
+            variant_file=data_path / "cpu_variant.json",
+            on_status=lambda: self._fan.tell(StatusChanged()),
+            needs_variant=not self._options.scripted_engine,
+        )
+        self._memory = MemoryService(EngineOracle(self._engine))
+        kv_bytes_max = int(self._settings.get("memory.kv_bytes_max")) << 20
+        self._kv = KvFiles(data_path / "kv", self._engine, bytes_max=kv_bytes_max)
+        self._background = Background(self._memory, self._engine, self._kv, self._tasks)
+        parts = LoopParts(
+            memory=self._memory,
+            engine=self._engine,
+            registry=Registry([MemorySearch(self._memory)]),
+            kv=self._kv,
+            settings=self._settings,
+            clock=self._options.clock,
+        )
+        self._loop = AgentLoop(parts)
+        self._server: instance.InstanceServer | None = None
+        self._cancelled: asyncio.Event | None = None
+        self._turn_ended = asyncio.Event()
+        self._turn_ended.set()
+        self._closed = False
+        tr.use(str(self._settings.get("general.language")))
+
+    # -- life ---------------------------------------------------------------------------------
+    async def start(self, progress: ProgressSink) -> None:
+        """See `Assistant.start`."""
+        options = self._options
+        try:
+            await self._memory.open(
+                lambda: MemoryEngine.open(
+                    self._data_path,
+                    config=options.config,
+                    clock=options.clock,
+                    sink=self._fan,
+                    embedder=embedder_epoch(),
+                )
+            )
+        except MemoryEngineError as error:
+            raise ProblemError(problem_of(error)) from error
+        log_to(self._data_path)
+        if options.listen:
+            relay = AskRelay(self, asyncio.get_running_loop(), self._raise_window)
+            with contextlib.suppress(OSError):  # only the hand-over of a second instance is lost
+                self._server = instance.InstanceServer(self._data_path, relay.handle)
+        self._fan.subscribe(self._background.wake)
+        self._background.start()
+        self._tasks.start("load", self._load(progress))
+
+    async def shutdown(self) -> None:
+        """See `Assistant.shutdown`."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._server is not None:
+            await asyncio.to_thread(self._server.close)
+        await self.stop()
+        await self._turn_ended.wait()
+        self._background.stop()
+        await self._tasks.cancel_all()
+        await self._kv.save(at_least=1)
+        await self._engine.close()
+        await self._memory.close()
+        stop_logging(self._data_path)
+
+    def subscribe(self, listener: Callable[[AppEvent], None]) -> Unsubscribe:
+        """See `Assistant.subscribe`."""
+        return self._fan.subscribe(listener)
+
+    def engine_status(self) -> EngineStatus:
+        """See `Assistant.engine_status`."""
+        return self._engine.status
+
+    def engine_pid(self) -> int | None:
+        """Process id of the engine, for tests that kill it."""
+        return self._engine.pid
+
+    async def _load(self, progress: ProgressSink) -> None:
+        """Finds the model files, verifies them once, and loads them."""
+        try:
+            self._engine.use(await self._spec(progress))
+        except ProblemError as error:
+            self._engine.refuse(error.problem)
+            return
+        await self._engine.ready()
+        newest = await self.conversations()
+        if newest and self._turn_ended.is_set():
+            await self._kv.switch_to(newest[0].id)
+
+    async def _spec(self, progress: ProgressSink) -> LoadSpec:
+        if self._options.scripted_engine:
+            return _scripted_spec(int(self._settings.get("models.context_tokens")))
+        chat, chat_path, embed_path = await self._models.ready_files(progress)
+        threads = int(self._settings.get("models.threads"))
+        return LoadSpec(
+            model_id=chat.id,
+            model_name=chat.name,
+            chat_path=chat_path,
+            chat_sha256=chat.sha256,
+            embed_path=embed_path,
+            context_tokens=min(
+                int(self._settings.get("models.context_tokens")), chat.context_tokens
+            ),
+            threads=threads or psutil.cpu_count(logical=False) or 1,
+        )
+
+    def _raise_window(self) -> None:
+        self._fan.tell(RaiseWindow())
+
+    # -- turns --------------------------------------------------------------------------------
+    async def ask(self, request: AskRequest) -> AsyncIterator[TurnEvent]:
+        """See `Assistant.ask`."""
+        if not self._turn_ended.is_set() or self._closed:
+            raise ProblemError(Problem(code=ProblemCode.BUSY))
+        self._turn_ended.clear()
+        self._cancelled = asyncio.Event()
+        try:
+            async with contextlib.aclosing(self._loop.run(request, self._cancelled)) as events:
+                async for event in events:
+                    yield event
+                    if isinstance(event, TurnAccepted):
+                        self._fan.tell(ConversationsChanged())
+        finally:
+            self._cancelled = None
+            self._turn_ended.set()
+            self._background.turn_ended()
+
+    async def stop(self) -> None:
+        """See `Assistant.stop`."""
+        if self._cancelled is not None:
+            self._cancelled.set()
+
+    async def settle(self, seconds: float) -> None:
+        """Waits, at most so long, until new memories are indexed; for faces that end right after a turn."""
+        await self._background.settle(seconds)
+
+    async def attach(self, *, name: str, text: str) -> Attachment:
+        """See `Assistant.attach`."""
+        node = await self._guarded(lambda engine: engine.attach(name=name, text=text))
+        return Attachment(node_id=node.id, name=name, size_bytes=len(text.encode(errors="replace")))
+
+    # -- reading ------------------------------------------------------------------------------
+    async def projects(self) -> tuple[Project, ...]:
+        """See `Assistant.projects`."""
+        return await self._guarded(lambda engine: engine.projects())
+
+    async def open_project(self, path: Path) -> Project:
+        """See `Assistant.open_project`."""
+        real = await asyncio.to_thread(lambda: path.expanduser().resolve())
+        if not await asyncio.to_thread(real.is_dir):
+            fields = {"path": str(path)}
+            raise ProblemError(Problem(code=ProblemCode.NO_PROJECT_FOLDER, fields=fields))
+        name = real.name or str(real)
+        return await self._guarded(lambda engine: engine.open_project(str(real), name))
+
+    async def conversations(self) -> tuple[Conversation, ...]:
+        """See `Assistant.conversations`."""
+        return await self._guarded(lambda engine: engine.conversations())
+
+    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
+        """See `Assistant.rename_conversation`."""
+        await self._guarded(lambda engine: engine.rename_conversation(conversation_id, title))
+        self._fan.tell(ConversationsChanged())
+
+    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
+        """See `Assistant.messages`."""
+        return await self._guarded(lambda engine: engine.messages(conversation_id))
+
+    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
+        """See `Assistant.trace_of`."""
+        trace = decode_trace(answer.trace)
+        return trace.memories, trace.stats
+
+    async def node(self, node_id: NodeId) -> Node | None:
+        """See `Assistant.node`."""
+        return await self._guarded(lambda engine: engine.node(node_id))
+
+    async def search(self, text: str) -> tuple[SearchHit, ...]:
+        """See `Assistant.search`."""
+        nodes = await self._guarded(lambda engine: engine.search_messages(text))
+        by_id = {conversation.id: conversation for conversation in await self.conversations()}
+        return tuple(
+            SearchHit(
+                node=node,
+                conversation=by_id[node.conversation_id],
+                excerpt=title(node.content, EXCERPT_CHARACTERS),
+            )
+            for node in nodes
+            if node.conversation_id in by_id
+        )
+
+    # -- the mind in panels ---------------------------------------------------------------------
+    async def region(self, conversation_id: ConversationId | None) -> RegionSnapshot:
+        """See `Assistant.region`."""
+        return await self._guarded(lambda engine: engine.region(conversation_id))
+
+    async def queue(self, conversation_id: ConversationId | None) -> QueueSnapshot:
+        """See `Assistant.queue`."""
+        return await self._guarded(lambda engine: engine.queue(conversation_id))
+
+    async def ledger(self) -> LedgerSnapshot:
+        """See `Assistant.ledger`."""
+        return await self._guarded(lambda engine: engine.ledger())
+
+    async def fatigue(self) -> FatigueSnapshot:
+        """See `Assistant.fatigue`."""
+        return await self._guarded(lambda engine: engine.fatigue())
+
+    async def statistics(self) -> Statistics:
+        """See `Assistant.statistics`."""
+        return await self._guarded(lambda engine: engine.statistics())
+
+    async def pin(self, conversation_id: ConversationId, block_id: int, *, pinned: bool) -> None:
+        """See `Assistant.pin`."""
+        await self._guarded(lambda engine: engine.pin(conversation_id, block_id, pinned))
+
+    async def evict(self, conversation_id: ConversationId, block_id: int) -> None:
+        """See `Assistant.evict`."""
+        await self._guarded(lambda engine: engine.evict(conversation_id, block_id))
+
+    async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
+        """See `Assistant.not_relevant`."""
+        answer = await self.node(answer_id)
+        question = await self.node(answer.reply_to) if answer and answer.reply_to else None
+        if question is not None:
+            query = question.content
+            await self._guarded(
+                lambda engine: engine.learn_not_relevant(query=query, memory_id=memory_id)
+            )
+
+    async def audit(self, *, fix: bool) -> AuditReport:
+        """See `Assistant.audit`."""
+        return await self._guarded(lambda engine: engine.audit(fix=fix, full=True))
+
+    async def rebuild(self) -> AuditReport:
+        """See `Assistant.rebuild`."""
+        try:
+            return await self._memory.drive(lambda engine: engine.rebuild(), Priority.PANEL)
+        except MemoryEngineError as error:
+            raise ProblemError(problem_of(error)) from error
+
+    async def _guarded(self, work: Callable[[MemoryEngine], T]) -> T:
+        try:
+            return await self._memory.call(work, Priority.PANEL)
+        except MemoryEngineError as error:
+            raise ProblemError(problem_of(error)) from error
+
+    # -- models and settings --------------------------------------------------------------------
+    async def models(self) -> tuple[ModelStatus, ...]:
+        """See `Assistant.models`."""
+        return await asyncio.to_thread(self._models.statuses)
+
+    async def obtain_model(
+        self, model_id: str, progress: ProgressSink, file: Path | None = None
+    ) -> None:
+        """See `Assistant.obtain_model`."""
+        await self._models.obtain(model_id, progress, file)
+        if self._engine.loaded is None:
+            self._tasks.start("load", self._load(progress))
+
+    async def select_model(self, model_id: str) -> None:
+        """See `Assistant.select_model`."""
+        await self.change_setting("models.chat", model_id)
+        await self._kv.save(at_least=1)
+        self._tasks.start("load", self._load(lambda _progress: None))
+
+    def setting(self, key: str) -> object:
+        """See `Assistant.setting`."""
+        return self._settings.get(key)
+
+    async def change_setting(self, key: str, value: object) -> None:
+        """See `Assistant.change_setting`."""
+        self._settings.set(key, value)
+        if key == "general.language":
+            tr.use(str(value))
+
+
+def _scripted_spec(context_tokens: int) -> LoadSpec:
+    nothing = Path("/nonexistent")
+    return LoadSpec(
+        model_id="scripted",
+        model_name="scripted",
+        chat_path=nothing,
+        chat_sha256="0" * 64,
+        embed_path=nothing,
+        context_tokens=context_tokens,
+        threads=1,
+    )

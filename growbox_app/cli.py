@@ -1,0 +1,194 @@
+"""Commands of the headless face.
+
+`ask` runs one turn; while a window is open on the same data folder, the running instance answers. Sentences go to stderr,
+the answer to stdout, so that a program can read it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from growbox_app import paths
+from growbox_app.api import (
+    Notice,
+    Problem,
+    ProblemCode,
+    ProblemError,
+    Progress,
+    TextDelta,
+    TurnFinished,
+)
+from growbox_app.assistant import GrowBox
+from growbox_app.instance import Frame, hand_over
+from growbox_app.problems import sentence
+from growbox_app.relay import request_of
+from growbox_app.report import TurnReport, problem_lines
+from growbox_app.text import tr
+from memory.values import AuditReport, NodeStatus
+
+SETTLE_S = 10.0
+"""After an answer the process stays this long at most, to index what was said."""
+
+
+def main(arguments: list[str]) -> int:
+    """Parses and runs one command."""
+    options = _parser().parse_args(arguments)
+    commands = {"ask": _ask, "audit": _audit, "rebuild": _rebuild}
+    _utf8_streams()
+    try:
+        return asyncio.run(_interruptible(commands[options.command](options)))
+    except ProblemError as error:
+        return _say_problem(error.problem, as_json=getattr(options, "json", False))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="growbox", description="GrowBox without a window.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    ask = commands.add_parser("ask", help="ask one question")
+    ask.add_argument("text", help="the question, in any language")
+    ask.add_argument("--project", type=Path, help="folder of the project the question is about")
+    ask.add_argument("--continue", action="store_true", help="go on in the newest conversation")
+    ask.add_argument("--json", action="store_true", help="print one JSON object")
+    audit = commands.add_parser("audit", help="check all stores against each other")
+    audit.add_argument("--fix", action="store_true", help="repair what can be repaired")
+    commands.add_parser("rebuild", help="recreate every derived store from the timeline")
+    return parser
+
+
+def _utf8_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+
+
+async def _interruptible(work: Coroutine[Any, Any, int]) -> int:
+    """Ctrl-C and a polite kill cancel the work, so that shutdown runs and nothing is left behind."""
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    if task is not None and sys.platform != "win32":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)
+    return await work
+
+
+async def _ask(options: argparse.Namespace) -> int:
+    frame: Frame = {
+        "wish": "ask",
+        "text": options.text,
+        "project": str(options.project.resolve()) if options.project else None,
+        "continue": getattr(options, "continue"),
+    }
+    assistant = _assistant()
+    try:
+        await assistant.start(_show_progress)
+    except ProblemError as error:
+        await assistant.shutdown()
+        if error.problem.code is not ProblemCode.DATA_LOCKED:
+            raise
+        return await asyncio.to_thread(_ask_running_instance, frame, options.json, error)
+    try:
+        return await _ask_here(assistant, frame, as_json=options.json)
+    finally:
+        await assistant.shutdown()
+
+
+async def _ask_here(assistant: GrowBox, frame: Frame, *, as_json: bool) -> int:
+    code = 1
+    async for event in assistant.ask(await request_of(assistant, frame)):
+        if isinstance(event, TextDelta) and not as_json:
+            print(event.text, end="", flush=True)  # noqa: T201
+        elif isinstance(event, Notice) and not as_json:
+            _say(f"\n{sentence(event.problem, tr)}")
+        elif isinstance(event, TurnFinished):
+            _print_report(TurnReport.of(event), as_json=as_json)
+            for line in problem_lines(event, tr):
+                _say(line)
+            code = 0 if event.status is NodeStatus.COMPLETE else 1
+    await assistant.settle(SETTLE_S)
+    return code
+
+
+def _ask_running_instance(frame: Frame, as_json: bool, locked: ProblemError) -> int:
+    """The window (or another command) holds the data folder: let it answer."""
+    try:
+        for reply in hand_over(paths.data_path(), frame):
+            if "delta" in reply and not as_json:
+                print(reply["delta"], end="", flush=True)  # noqa: T201
+            if isinstance(reply.get("report"), dict):
+                fields: dict[str, Any] = reply["report"]  # type: ignore[assignment]
+                _print_report(TurnReport(fields=fields), as_json=as_json)
+                return 0 if fields["status"] == NodeStatus.COMPLETE.value else 1
+            if isinstance(reply.get("problem"), dict):
+                problem: dict[str, Any] = reply["problem"]  # type: ignore[assignment]
+                code = ProblemCode(problem["code"])
+                return _say_problem(Problem(code=code, fields=problem["fields"]), as_json=as_json)
+    except OSError:
+        raise locked from None
+    raise locked
+
+
+async def _audit(options: argparse.Namespace) -> int:
+    assistant = _assistant()
+    try:
+        await assistant.start(_show_progress)
+        return _print_audit(await assistant.audit(fix=options.fix))
+    finally:
+        await assistant.shutdown()
+
+
+async def _rebuild(_options: argparse.Namespace) -> int:
+    assistant = _assistant()
+    try:
+        await assistant.start(_show_progress)
+        return _print_audit(await assistant.rebuild())
+    finally:
+        await assistant.shutdown()
+
+
+def _assistant() -> GrowBox:
+    return GrowBox(data_path=paths.data_path(), models_path=paths.models_path())
+
+
+def _print_audit(report: AuditReport) -> int:
+    for finding in report.findings:
+        key = "cli.finding_fixed" if finding.fixed else "cli.finding"
+        _say(tr(key, store=finding.store, problem=finding.problem, count=finding.count))
+    _say(tr("cli.audit_clean" if report.clean else "cli.audit_dirty", nodes=report.nodes))
+    return 0 if report.clean else 1
+
+
+def _print_report(report: TurnReport, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(report.as_json(), ensure_ascii=False))  # noqa: T201
+        return
+    print()  # noqa: T201
+    for line in report.lines(tr):
+        _say(line)
+
+
+def _show_progress(progress: Progress) -> None:
+    if sys.stderr.isatty() and progress.total:
+        share = progress.done / progress.total
+        sys.stderr.write(f"\r{tr(f'progress.{progress.step}')} {share:.0%} ")
+        sys.stderr.flush()
+
+
+def _say_problem(problem: Problem, *, as_json: bool) -> int:
+    if as_json:
+        body = {"problem": {"code": problem.code.value, "fields": dict(problem.fields)}}
+        print(json.dumps(body, ensure_ascii=False))  # noqa: T201
+    _say(sentence(problem, tr))
+    return 1
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

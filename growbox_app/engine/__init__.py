@@ -1,0 +1,1 @@
+"""The engine process and the application's end of it."""

@@ -1,0 +1,144 @@
+"""Proves a CPU variant in a throw-away process before the engine uses it.
+
+A variant can load and score well and still die at the first prompt (a machine that advertises AMX and does not let
+programs use it). So the parent ranks the variants by their own score, runs a few tokens of the real model through the best
+one in a process of its own, and steps down while that process dies. The choice is remembered per CPU, library and model.
+
+Source: reference `frozen_facts.md` "CPU variants"; design 3.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import multiprocessing
+import os
+import platform
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from growbox_app.engine import native
+from growbox_app.files import write_atomically
+
+CANARY_S = 60.0
+"""A slow disk may need a while to read the model; a hang is a failure like a crash."""
+
+
+def choose_variant(model_path: str, *, memory: Path, threads: int) -> str:
+    """The best variant that survives the canary; empty where the library has none. Blocks for seconds at first use.
+
+    Args:
+        model_path: the chat model; the canary must run the same kinds of matrices.
+        memory: file that remembers the choice.
+        threads: threads of the canary.
+
+    Raises:
+        RuntimeError: no variant survives.
+    """
+    override = os.environ.get("GROWBOX_CPU_VARIANT")
+    if override is not None:
+        return override
+    files = native.variant_files()
+    if not files:
+        return ""
+    key = _key(files, model_path)
+    remembered = _recall(memory, key)
+    if remembered in files:
+        return remembered
+    for name in ranked(files):
+        if survives(name, model_path, threads=threads):
+            write_atomically(memory, json.dumps({"key": key, "variant": name}).encode())
+            return name
+    raise RuntimeError("no CPU variant of llama.cpp runs on this machine")
+
+
+def ranked(files: dict[str, Path]) -> list[str]:
+    """Usable variants, best score first, as the libraries score themselves in a child process."""
+    parent, child = multiprocessing.get_context("spawn").Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=_score_all, args=(child, {name: str(path) for name, path in files.items()})
+    )
+    process.start()
+    child.close()
+    scores: dict[str, int] = {}
+    try:
+        if parent.poll(CANARY_S):
+            scores = json.loads(parent.recv_bytes())
+    except EOFError:
+        scores = {}
+    finally:
+        process.join(1)
+        process.kill()
+        parent.close()
+    return sorted((n for n in scores if scores[n] > 0), key=lambda n: (-scores[n], n))
+
+
+def survives(variant: str, model_path: str, *, threads: int) -> bool:
+    """Whether a process with this variant can decode a batch of tokens and one more."""
+    process = multiprocessing.get_context("spawn").Process(
+        target=_sing, args=(variant, model_path, threads)
+    )
+    process.start()
+    process.join(CANARY_S)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    return process.exitcode == 0
+
+
+def _key(files: dict[str, Path], model_path: str) -> str:
+    parts = [platform.machine(), _cpu_flags(), str(Path(model_path).stat().st_size)]
+    parts += [f"{name}:{path.stat().st_size}" for name, path in sorted(files.items())]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _cpu_flags() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def _recall(memory: Path, key: str) -> str:
+    try:
+        stored = json.loads(memory.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(stored.get("variant", "")) if stored.get("key") == key else ""
+
+
+def _score_all(pipe: Connection, files: dict[str, str]) -> None:
+    base = next(native.library_folder().glob("*ggml-base*"), None)
+    if base is not None:
+        ctypes.CDLL(str(_soname(base)), mode=ctypes.RTLD_GLOBAL)
+    scores: dict[str, int] = {}
+    for name, path in files.items():
+        try:
+            scores[name] = int(ctypes.CDLL(path).ggml_backend_score())
+        except (OSError, AttributeError):
+            scores[name] = 0
+    pipe.send_bytes(json.dumps(scores).encode())
+
+
+def _soname(base: Path) -> Path:
+    versioned = base.with_name("libggml-base.so.0")
+    return versioned if versioned.exists() else base
+
+
+def _sing(variant: str, model_path: str, threads: int) -> None:
+    """Decodes eight tokens at once, then one: the crash needs at least two in one batch."""
+    _no_core_dump()
+    os.environ.update(native.SPIN_ENVIRONMENT)
+    from growbox_app.engine import host
+
+    os._exit(0 if host.canary_decode(variant, model_path, threads) else 1)
+
+
+def _no_core_dump() -> None:
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

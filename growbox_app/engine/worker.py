@@ -1,0 +1,184 @@
+"""The engine process's loop: one thread decodes, one thread reads the pipe.
+
+Owns the request queue. Priorities: control, then the foreground (chat, counting, query embedding, KV), then judging, then
+passage embedding; long passage jobs let higher ones in between batches, so indexing never runs beside a decoding chat model.
+Cancel reaches a waiting request by dropping it and a running one by `Backend.abort`. When the pipe ends (the application
+died) the reader thread ends the process at once, also in the middle of a prefill. Holds no truth: a crash loses nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Protocol
+
+import msgspec
+
+from growbox_app.engine import protocol as p
+
+
+class Backend(Protocol):
+    """What decodes. Two implementations: llama.cpp (`host.py`) and the tests' scripted one."""
+
+    def load(self, request: p.Load, send: Callable[[p.Answer], None]) -> p.DoneLoad:
+        """Loads the models. Raises EngineFault."""
+        ...
+
+    def work(
+        self, request: p.Request, send: Callable[[p.Answer], None], breathe: Callable[[], None]
+    ) -> p.Answer:
+        """Answers any other request. `breathe` is called where higher requests may run in between."""
+        ...
+
+    def abort(self, on: bool) -> None:
+        """Makes the running native call return soon (or lifts that). Thread-safe."""
+        ...
+
+
+_PRIORITY: dict[type, int] = {
+    p.Load: 0,
+    p.Stats: 0,
+    p.Count: 1,
+    p.Measure: 1,
+    p.Chat: 1,
+    p.SaveKv: 1,
+    p.RestoreKv: 1,
+    p.Judge: 2,
+}
+
+
+def priority_of(request: p.Request) -> int:
+    """0 is served first."""
+    if isinstance(request, p.Embed):
+        return 1 if request.kind == "query" else 3
+    return _PRIORITY.get(type(request), 0)
+
+
+class Worker:
+    """Serves one pipe with one backend until shutdown."""
+
+    def __init__(self, pipe: Connection, backend: Backend) -> None:
+        self._pipe = pipe
+        self._backend = backend
+        self._lock = threading.Condition()
+        self._queue: list[tuple[int, int, p.Request]] = []
+        self._order = itertools.count()
+        self._running: list[int] = []
+        self._cancelled: set[int] = set()
+        self._ending = False
+        self._send_lock = threading.Lock()
+
+    def run(self) -> None:
+        """Blocks until shutdown."""
+        threading.Thread(target=self._read, name="pipe-reader", daemon=True).start()
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._queue or self._ending)
+                if self._ending:
+                    return
+                request = heapq.heappop(self._queue)[2]
+            self._serve(request)
+
+    # -- reader thread ------------------------------------------------------------------------
+    def _read(self) -> None:
+        try:
+            while True:
+                self._accept(p.decode_request(self._pipe.recv_bytes()))
+        except (EOFError, OSError, msgspec.DecodeError):
+            # The application is gone. Nothing here is worth saving, and a native call may not return for
+            # seconds, so the process ends without asking it.
+            os._exit(0)
+
+    def _accept(self, request: p.Request) -> None:
+        with self._lock:
+            if isinstance(request, p.Shutdown):
+                self._ending = True
+                self._backend.abort(True)
+            elif isinstance(request, p.Cancel):
+                self._cancel(request.target)
+            else:
+                entry = (priority_of(request), next(self._order), request)
+                heapq.heappush(self._queue, entry)
+            self._lock.notify_all()
+
+    def _cancel(self, target: int) -> None:
+        if self._running and self._running[-1] == target:
+            self._cancelled.add(target)
+            self._backend.abort(True)
+        elif target in self._running or any(_id(entry[2]) == target for entry in self._queue):
+            self._cancelled.add(target)
+
+    # -- decoding thread ----------------------------------------------------------------------
+    def _serve(self, request: p.Request) -> None:
+        request_id = _id(request)
+        with self._lock:
+            dropped = request_id in self._cancelled
+            if not dropped:
+                self._running.append(request_id)
+        if dropped:
+            self._answer_cancelled(request_id)
+            return
+        try:
+            answer = self._work(request)
+        except p.EngineFault as fault:
+            answer = p.Failed(
+                id=request_id, code=fault.code, fields=fault.fields, detail=fault.detail
+            )
+        finally:
+            with self._lock:
+                self._running.remove(request_id)
+                self._cancelled.discard(request_id)
+                self._backend.abort(False)
+        self._send(answer)
+
+    def _work(self, request: p.Request) -> p.Answer:
+        if isinstance(request, p.Load):
+            return self._backend.load(request, self._send)
+        return self._backend.work(request, self._send, lambda: self._breathe(request))
+
+    def _breathe(self, request: p.Request) -> None:
+        """Serves what is more urgent than `request`; raises when `request` itself was cancelled meanwhile."""
+        while True:
+            with self._lock:
+                if _id(request) in self._cancelled or self._ending:
+                    raise p.EngineFault("cancelled")
+                if not self._queue or self._queue[0][0] >= priority_of(request):
+                    return
+                urgent = heapq.heappop(self._queue)[2]
+            self._serve(urgent)
+
+    def _answer_cancelled(self, request_id: int) -> None:
+        with self._lock:
+            self._cancelled.discard(request_id)
+        self._send(p.Failed(id=request_id, code="cancelled"))
+
+    def _send(self, answer: p.Answer) -> None:
+        with self._send_lock:
+            try:
+                self._pipe.send_bytes(p.encode(answer))
+            except OSError:
+                os._exit(0)
+
+
+def _id(request: p.Request) -> int:
+    return request.id if not isinstance(request, p.Cancel | p.Shutdown) else -1
+
+
+def die_with_parent() -> None:
+    """Linux kills this process when its parent dies, even if the reader thread cannot run.
+
+    The pipe's end is what all platforms rely on; this is the second rope. The parent may have died before the call,
+    which the pipe shows.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes
+    import signal
+
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)

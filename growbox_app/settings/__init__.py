@@ -1,0 +1,1 @@
+"""Settings: one typed schema and its store."""

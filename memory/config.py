@@ -1,0 +1,216 @@
+"""Every limit of the memory engine in one place, with unit and reason.
+
+A frozen value: the host builds one `MemoryConfig` and hands it to `MemoryEngine.open`. Nothing in `memory` reads settings,
+environment variables or a clock of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class RagMode(StrEnum):
+    """How nearest vectors are found. Source: design 4.4 "Linear and non-linear RAG"."""
+
+    AUTO = "auto"
+    ANN = "ann"
+    LINEAR = "linear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageConfig:
+    """Limits of the stores.
+
+    Attributes:
+        busy_ms: how long SQLite waits for a lock that only a virus scanner can hold (we are alone by the process lock).
+        cache_kib: SQLite page cache; 16 MiB keeps the hot b-tree levels of 100k nodes.
+        index_characters_max: more of one node is not indexed lexically (tokenising costs 0.5 µs a character); the
+            substring scan still sees all of it.
+        neighbour_terms_max: words taken from each neighbouring message into a message's lexical key.
+        document_head_characters: so much of a document is searchable before it is chunked.
+        backups_max: copies kept from before schema migrations; older ones go.
+    """
+
+    busy_ms: int = 2_000
+    cache_kib: int = 16_384
+    index_characters_max: int = 20_000
+    neighbour_terms_max: int = 200
+    document_head_characters: int = 4_000
+    backups_max: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorConfig:
+    """Limits of the vector host and of the linear scan.
+
+    Attributes:
+        host: whether the vector host is ever started; without it every search is the exact scan.
+        rag_mode: see `RagMode`.
+        ann_rows_min: from so many vectors on `auto` asks Chroma; below, the exact scan costs about a millisecond.
+        resident_rows_max: vectors held in memory as float32 (1.5 KB each at 384 dimensions: 75 MB); later ones are
+            read from the file at each scan.
+        slice_rows: rows read between two `Yield`s (about 10 ms).
+        batch_rows: vectors per upsert; 43 ms for a single one in a 60k collection, hardly more for 32.
+        batches_in_flight_max: unacknowledged batches. Two of 25 KB fit the pipe's buffer, so sending never blocks.
+        query_timeout_s: how long a recall waits for the host before it scans.
+        audit_timeout_s: how long an audit waits for counts and ids.
+        open_timeout_s: an open that takes longer hangs; the host is killed and its folder set aside.
+        restart_backoff_s: wait before restart 1, 2, 3…; after the last one the host stays down until the next start.
+        sync_threshold: HNSW is written after so many changes; Chroma's 1,000 would replay up to 1,000 at each start.
+        hnsw_batch: changes held brute-force before they enter the graph.
+        ef_construction, neighbours, ef_search: HNSW quality; Chroma's own defaults, stated.
+        sample_rows: stored vectors compared with truth after each open.
+        broken_folders_max: folders set aside that are kept for inspection.
+    """
+
+    host: bool = True
+    rag_mode: RagMode = RagMode.AUTO
+    ann_rows_min: int = 20_000
+    resident_rows_max: int = 50_000
+    slice_rows: int = 4_000
+    batch_rows: int = 32
+    batches_in_flight_max: int = 2
+    query_timeout_s: float = 0.25
+    audit_timeout_s: float = 10.0
+    open_timeout_s: float = 60.0
+    restart_backoff_s: tuple[float, ...] = (0.0, 2.0, 10.0, 60.0)
+    sync_threshold: int = 200
+    hnsw_batch: int = 100
+    ef_construction: int = 100
+    neighbours: int = 16
+    ef_search: int = 100
+    sample_rows: int = 8
+    broken_folders_max: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallConfig:
+    """Limits and thresholds of recall; similarities are calibrated, 0..1.
+
+    Attributes:
+        standing_min, standing_margin: see `memory.recall.standing`: a passage must stand out by at least the first, and
+            by the second more than the best of as many unrelated ones would, in standard deviations.
+        gate: a page passes when its fused score reaches this. Source: design 4.4 "Gate".
+        keep_ratio: … and this share of the best page's score, so that one clear hit does not drag in its neighbours.
+        agreement: weight of the sum of both signals, so that two halves can pass together.
+        informative_share: the words found must carry this share of ln(nodes) in idf to count in full.
+        candidates_per_page: the candidate factor of seed item K8.
+        near_weight: bm25 weight and coverage credit of words that stand in a neighbouring message only.
+        query_terms_max: rarest terms of a long question that are looked up.
+        common_share: a term in more than this share of the nodes is not looked up when a rarer one is there.
+        duplicate_overlap: Jaccard of two pages' terms from which only the better is kept.
+        access_boost: weight of ln(1 + cited). Source: seed item K10.
+        project_boost: factor for pages of the asking project, applied after the gate.
+        entries: best raw hits whose learned edges are walked.
+        edge_follow, edge_veto: K similarity that follows an edge, and that blocks one. Source: seed item 1.2-6.
+        unseen_pair_weight: what a bigram that no node has counts: half of all bigrams cross a word's border and are no word.
+        scan_rows_max: nodes read by the substring scan of one recall.
+        scan_slice_rows: nodes read between two `Yield`s.
+        scan_needle_min: a shorter substring would match nearly everything.
+        search_rows_max: nodes read by the substring part of a search over messages, which is one step (20 ms).
+        query_characters_max: longer questions are cut for recall.
+        query_cache: remembered query vectors (a repeated question embeds once; learning needs the vector).
+    """
+
+    standing_min: float = 3.5
+    standing_margin: float = 0.4
+    gate: float = 0.5
+    keep_ratio: float = 0.7
+    agreement: float = 0.6
+    informative_share: float = 0.5
+    candidates_per_page: int = 3
+    near_weight: float = 0.35
+    query_terms_max: int = 32
+    common_share: float = 0.2
+    duplicate_overlap: float = 0.9
+    access_boost: float = 0.05
+    project_boost: float = 1.1
+    entries: int = 8
+    edge_follow: float = 0.80
+    edge_veto: float = 0.90
+    unseen_pair_weight: float = 0.5
+    scan_rows_max: int = 20_000
+    scan_slice_rows: int = 1_000
+    search_rows_max: int = 4_000
+    scan_needle_min: int = 2
+    query_characters_max: int = 4_000
+    query_cache: int = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningConfig:
+    """Limits of the pointer graph. Source: seed item G13.
+
+    Attributes:
+        merge: queries this similar are one K sample.
+        samples_per_side: positive and negative K samples kept per edge.
+        edges_per_source: targets kept per source, so that one record stays far below diskcache's 32 KB file limit.
+        sources_per_event: nodes that one act of learning starts edges from.
+        cache_entries: neighbour cache (LFU).
+        clusters_compared: most recent distinct queries that a new one is compared with.
+    """
+
+    merge: float = 0.93
+    samples_per_side: int = 8
+    edges_per_source: int = 32
+    sources_per_event: int = 4
+    cache_entries: int = 256
+    clusters_compared: int = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagingConfig:
+    """Watermarks and protections of a context region. Source: design 4.3.
+
+    Attributes:
+        high_watermark, low_watermark: shares of the region budget.
+        recent_turns: turns that are protected …
+        recent_share: … as far as they fit this share of the budget.
+        half_life_turns: a block's heat halves in so many turns.
+        page_in_heat: heat of a block that enters.
+        title_characters_max: of a block in the panels.
+    """
+
+    high_watermark: float = 0.9
+    low_watermark: float = 0.5
+    recent_turns: int = 6
+    recent_share: float = 0.5
+    half_life_turns: float = 8.0
+    page_in_heat: float = 1.0
+    title_characters_max: int = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestConfig:
+    """Background work and the pressure meter. Source: design 4.5 and 4.6.
+
+    Attributes:
+        chunk_characters: longer documents are split; also the size of a chunk.
+        chunks_per_slice: chunks written in one transaction (about 15 ms of tokenising).
+        chunks_per_run: chunks written by one `digest()`.
+        texts_per_run: texts embedded by one `digest()`.
+        lexical_rows_per_slice: nodes re-indexed between two `Yield`s.
+        fatigue_window: accesses that the meter looks back on.
+        fatigue_history: points kept for the curve.
+    """
+
+    chunk_characters: int = 1_500
+    chunks_per_slice: int = 8
+    chunks_per_run: int = 256
+    texts_per_run: int = 16
+    lexical_rows_per_slice: int = 50
+    fatigue_window: int = 200
+    fatigue_history: int = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryConfig:
+    """All of the above."""
+
+    storage: StorageConfig = field(default_factory=StorageConfig)
+    vectors: VectorConfig = field(default_factory=VectorConfig)
+    recall: RecallConfig = field(default_factory=RecallConfig)
+    learning: LearningConfig = field(default_factory=LearningConfig)
+    paging: PagingConfig = field(default_factory=PagingConfig)
+    rest: RestConfig = field(default_factory=RestConfig)

@@ -1,0 +1,176 @@
+"""`digest`: one bounded run of background indexing, in slices.
+
+Documents are chunked first (cheap, and makes them findable by word), then missing lexical keys, then vectors for at most a
+batch of texts, then the vector host is fed. Every slice commits, so that a crash or a wake-up loses at most one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from memory.background import passages
+from memory.errors import require
+from memory.events import IndexProgress
+from memory.recall.neighbour_cache import NeighbourCache
+from memory.requests import EmbedKind, Matrix, NeedEmbeddings, Operation, Yield
+from memory.rest.chunking import chunk_bounds
+from memory.storage.stores import Stores
+from memory.storage.timeline import CHUNKING_DONE, Unchunked
+from memory.storage.vector_index import HostState
+from memory.values import Node, NodeDraft, NodeKind
+
+
+class Digestion:
+    """Background indexing over open stores."""
+
+    def __init__(self, stores: Stores, cache: NeighbourCache) -> None:
+        self._stores = stores
+        self._config = stores.config.rest
+        self._cache = cache
+
+    def run(self) -> Operation[bool]:
+        """One run; True when more is pending. An embedder outage ends it and changes nothing."""
+        self._stores.index.poll()
+        yield from self._fold_pointers()
+        yield from self._chunk()
+        yield from self._index_words()
+        if not (yield from self._embed()):
+            return False
+        self._feed_host()
+        return self._pending()
+
+    def _fold_pointers(self) -> Operation[None]:
+        more = True
+        while more:
+            more, changed = self._stores.pointers.catch_up()
+            self._cache.invalidate(changed)
+            if more:
+                yield Yield()
+
+    # --- documents
+
+    def _chunk(self) -> Operation[None]:
+        left = self._config.chunks_per_run
+        while left > 0 and (document := self._stores.timeline.next_unchunked()) is not None:
+            left -= yield from self._chunk_document(document, left)
+
+    def _chunk_document(self, document: Unchunked, chunks_max: int) -> Operation[int]:
+        """Writes the document's next chunks; resumes where a crash or an earlier run has stopped."""
+        text = document.node.content
+        start = len(text.encode()[: document.done_bytes].decode())
+        at_byte, written = document.done_bytes, 0
+        while start < len(text) and written < chunks_max:
+            bounds = chunk_bounds(
+                text, start, self._config.chunk_characters, self._config.chunks_per_slice
+            )
+            with self._stores.database.transaction():
+                for begin, end in bounds:
+                    at_byte = self._write_chunk(document.node, text[begin:end], at_byte)
+                start = bounds[-1][1]
+                if start == len(text):
+                    self._retire(document.node)
+            written += len(bounds)
+            yield Yield()
+        return max(1, written)
+
+    def _write_chunk(self, parent: Node, text: str, at_byte: int) -> int:
+        end = at_byte + len(text.encode())
+        node = self._stores.timeline.add(
+            NodeDraft(
+                kind=NodeKind.CHUNK,
+                role=parent.role,
+                content=text,
+                conversation_id=parent.conversation_id,
+                project_id=parent.project_id,
+                source_uri=parent.source_uri,
+                parent_id=parent.id,
+                byte_range=(at_byte, end),
+                created_at_ms=parent.created_at_ms,
+            )
+        )
+        self._stores.lexical.index(node)
+        self._stores.vectors.enqueue(node.seq)
+        return end
+
+    def _retire(self, parent: Node) -> None:
+        """The parent leaves recall; its chunks answer."""
+        self._stores.timeline.set_chunking(parent.seq, CHUNKING_DONE)
+        self._stores.lexical.remove(parent.seq)
+
+    def _index_words(self) -> Operation[None]:
+        lexical = self._stores.lexical
+        while lexical.needs_rebuild() and lexical.continue_rebuild(
+            self._config.lexical_rows_per_slice
+        ):
+            yield Yield()
+
+    # --- vectors
+
+    def _embed(self) -> Operation[bool]:
+        """Embeds the next nodes, or – when none wait – learned queries. False: the embedder is out."""
+        if self._stores.vectors.background() is None and not (yield from self._embed_background()):
+            return False
+        waiting = self._stores.vectors.waiting(self._config.texts_per_run)
+        if waiting:
+            matrix = yield from self._vectors([text for _, text in waiting], EmbedKind.PASSAGE)
+            if matrix is None:
+                return False
+            self._stores.vectors.put([seq for seq, _ in waiting], matrix)
+            self._report()
+            return True
+        queries = self._stores.log.unembedded(self._config.texts_per_run)
+        if queries:
+            matrix = yield from self._vectors([text for _, text in queries], EmbedKind.QUERY)
+            if matrix is None:
+                return False
+            with self._stores.database.transaction():
+                for (query_id, _), vector in zip(queries, matrix, strict=True):
+                    self._stores.log.set_vector(query_id, vector)
+        return True
+
+    def _embed_background(self) -> Operation[bool]:
+        """Once per embedder, before the first node: no node has a vector that cannot be judged."""
+        texts, step = passages(), self._config.texts_per_run
+        parts: list[Matrix] = []
+        for start in range(0, len(texts), step):
+            part = yield from self._vectors(texts[start : start + step], EmbedKind.PASSAGE)
+            if part is None:
+                return False
+            parts.append(part)
+        self._stores.vectors.put_background(np.concatenate(parts))
+        return True
+
+    def _vectors(self, texts: Sequence[str], kind: EmbedKind) -> Operation[Matrix | None]:
+        reply = yield NeedEmbeddings(texts=tuple(texts), kind=kind)
+        if reply is None:
+            return None
+        require(isinstance(reply, np.ndarray), "an embedding request was answered otherwise")
+        assert isinstance(reply, np.ndarray)
+        shape = (len(texts), self._stores.epoch.dimension)
+        require(reply.shape == shape, "vectors of a wrong shape")
+        return reply
+
+    def _report(self) -> None:
+        pending = self._stores.vectors.waiting_count()
+        done = self._stores.vectors.count()
+        self._stores.sink.emit(IndexProgress(done=done, pending=pending))
+
+    def _feed_host(self) -> None:
+        index = self._stores.index
+        if index.state is HostState.DOWN and self._stores.vectors.count():
+            index.start()
+        index.poll()
+        index.submit_gap()
+
+    def _pending(self) -> bool:
+        """More to do soon. While batches are in flight the host should call again after a short pause."""
+        stores = self._stores
+        work = (
+            stores.timeline.unchunked_count()
+            or stores.vectors.waiting_count()
+            or stores.log.unembedded(1)
+        )
+        host = stores.index.state in (HostState.OPENING, HostState.VERIFYING, HostState.READY)
+        return bool(work) or (host and stores.vectors.lag() > 0)

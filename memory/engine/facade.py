@@ -1,0 +1,382 @@
+"""`MemoryEngine`: the memory of one data folder, as the host sees it.
+
+Owns nothing but its parts; each method is one step on the storage thread (asserted). `record` and the answer methods are
+durable when they return. `recall`, `digest` and `rebuild` are generators of `memory.requests`. After a crash: answers that
+were streaming are cancelled with their text kept, derived stores catch up in `digest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from memory.config import MemoryConfig
+from memory.engine.digestion import Digestion
+from memory.engine.journal import Journal
+from memory.engine.learning import Learning
+from memory.engine.regions import Regions
+from memory.events import EventSink, FatigueChanged
+from memory.ports import Clock
+from memory.recall.recaller import Recaller
+from memory.requests import Operation, Yield
+from memory.rest.fatigue import FatigueMeter
+from memory.storage.audit import Audit, rebuild
+from memory.storage.statistics import statistics
+from memory.storage.stores import Stores, open_stores
+from memory.values import (
+    AuditReport,
+    Block,
+    BlockKind,
+    Conversation,
+    ConversationId,
+    EmbedderEpoch,
+    FatigueSnapshot,
+    LedgerSnapshot,
+    Node,
+    NodeDraft,
+    NodeId,
+    NodeKind,
+    NodeStatus,
+    Page,
+    PointerKind,
+    Project,
+    ProjectId,
+    QueueSnapshot,
+    RecallQuery,
+    RecallResult,
+    RegionSnapshot,
+    RegionState,
+    Role,
+    Statistics,
+)
+
+
+class MemoryEngine:
+    """The facade. All calls on the thread that opened it."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._journal = Journal(stores)
+        self._recaller = Recaller(stores)
+        self._digestion = Digestion(stores, self._recaller.cache)
+        self._meter = FatigueMeter(
+            window=stores.config.rest.fatigue_window, history=stores.config.rest.fatigue_history
+        )
+        self._fatigue_told = 0.0
+        self._regions = Regions(stores, self._meter)
+        self._learning = Learning(stores, self._recaller.recent, self._recaller.cache)
+
+    @classmethod
+    def open(
+        cls,
+        data_path: Path,
+        *,
+        config: MemoryConfig,
+        clock: Clock,
+        sink: EventSink,
+        embedder: EmbedderEpoch,
+    ) -> MemoryEngine:
+        """Opens (or makes) a data folder. Never waits for the vector host.
+
+        Raises:
+            DataFolderLocked: another process owns the folder.
+            DataTooNew: written by a newer program.
+            CorruptStore: truth cannot be read.
+            StorageError: no space, read-only, unreadable.
+        """
+        stores = open_stores(data_path, config=config, clock=clock, sink=sink, embedder=embedder)
+        try:
+            engine = cls(stores)
+            stores.lexical.adopt_version()
+            engine._journal.recover()
+            stores.pointers.catch_up()
+        except BaseException:
+            stores.close()
+            raise
+        return engine
+
+    def close(self) -> None:
+        """Stops the vector host and releases the folder; idempotent."""
+        self._stores.close()
+
+    def _guard(self) -> None:
+        """Asserts the thread, and that the engine is open."""
+        _ = self._stores.database.connection
+
+    # --- journal
+
+    def open_project(self, path: str, name: str) -> Project:
+        """The project of a folder; made when new."""
+        return self._stores.timeline.open_project(path, name)
+
+    def projects(self) -> tuple[Project, ...]:
+        """All projects, by name."""
+        return self._stores.timeline.projects()
+
+    def create_conversation(
+        self, *, project_id: ProjectId | None = None, title: str = ""
+    ) -> Conversation:
+        """An empty conversation."""
+        return self._stores.timeline.create_conversation(project_id, title)
+
+    def conversation(self, conversation_id: ConversationId) -> Conversation | None:
+        """One conversation."""
+        found = self._stores.timeline.conversations(conversation_id)
+        return found[0] if found else None
+
+    def conversations(self) -> tuple[Conversation, ...]:
+        """All, newest updated first."""
+        return self._stores.timeline.conversations()
+
+    def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
+        """Changes a title."""
+        self._stores.timeline.rename_conversation(conversation_id, title)
+
+    def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
+        """The active branch, in order."""
+        return self._stores.timeline.messages(conversation_id)
+
+    def record(self, draft: NodeDraft) -> Node:
+        """Appends a node; durable when it returns."""
+        return self._journal.record(draft)
+
+    def begin_answer(self, *, question: Node) -> Node:
+        """An empty partial answer to a question."""
+        return self._journal.begin_answer(question)
+
+    def checkpoint_answer(self, node_id: NodeId, content: str) -> None:
+        """Makes the text of a partial answer durable."""
+        self._journal.checkpoint(node_id, content)
+
+    def finish_answer(  # noqa: PLR0913 - the facade's contract; all but the id are keywords
+        self,
+        node_id: NodeId,
+        *,
+        content: str,
+        status: NodeStatus,
+        token_ids: tuple[int, ...] | None = None,
+        tokenizer: str | None = None,
+        derived_from: tuple[NodeId, ...] = (),
+        trace: str | None = None,
+    ) -> Node:
+        """Closes a partial answer."""
+        return self._journal.finish(
+            node_id,
+            content=content,
+            status=status,
+            derived_from=derived_from,
+            trace=trace,
+            sampled=(token_ids, tokenizer),
+        )
+
+    def node(self, node_id: NodeId) -> Node | None:
+        """A node by id."""
+        return self._stores.timeline.node(node_id)
+
+    def search_messages(self, text: str, limit: int = 50) -> tuple[Node, ...]:
+        """Messages with all words, or with the text as it stands; newest first."""
+        return self._journal.search_messages(text, limit)
+
+    def attach(
+        self,
+        *,
+        name: str,
+        text: str,
+        conversation_id: ConversationId | None = None,
+        project_id: ProjectId | None = None,
+    ) -> Node:
+        """A document with its full text; a long one is chunked by `digest`, and findable by its head before."""
+        return self._journal.record(
+            NodeDraft(
+                kind=NodeKind.DOCUMENT,
+                role=Role.NONE,
+                content=text,
+                conversation_id=conversation_id,
+                project_id=project_id,
+                source_uri=name,
+            )
+        )
+
+    # --- recall and background work
+
+    def recall(self, query: RecallQuery) -> Operation[RecallResult]:
+        """Finds pages for a question."""
+        self._guard()
+        result = yield from self._recaller.recall(query)
+        self._tell_fatigue()
+        return result
+
+    def digest(self) -> Operation[bool]:
+        """One bounded run of background indexing; True when more is pending."""
+        self._guard()
+        return (yield from self._digestion.run())
+
+    # --- paging
+
+    def open_region(
+        self,
+        conversation_id: ConversationId,
+        *,
+        window_tokens: int,
+        system_tokens: int,
+        reserve_tokens: int,
+        tokenizer: str,
+    ) -> None:
+        """Creates or restores the region of a conversation."""
+        self._guard()
+        self._regions.open(
+            conversation_id,
+            RegionState(
+                window_tokens=window_tokens,
+                system_tokens=system_tokens,
+                reserve_tokens=reserve_tokens,
+                tokenizer=tokenizer,
+            ),
+        )
+        self._tell_fatigue()
+
+    def blocks(self, conversation_id: ConversationId) -> tuple[Block, ...]:
+        """Resident blocks in load order."""
+        self._guard()
+        return self._regions.blocks(conversation_id)
+
+    def page_in(  # noqa: PLR0913 - the facade's contract; all but the id are keywords
+        self,
+        conversation_id: ConversationId,
+        *,
+        turn: int,
+        kind: BlockKind,
+        node_id: NodeId,
+        text: str,
+        tokens: int,
+        reason: str = "",
+        pointer: PointerKind = PointerKind.REAL,
+        token_ids: tuple[int, ...] | None = None,
+    ) -> Block:
+        """Appends a block to the region; `make_room` came before.
+
+        Raises:
+            InvariantError: no room, or the turn lies in the past.
+        """
+        self._guard()
+        block = Block(
+            id=0,
+            turn=turn,
+            kind=kind,
+            node_id=node_id,
+            text=text,
+            tokens=tokens,
+            loaded_at_ms=0,
+            reason=reason,
+            pointer=pointer,
+            token_ids=token_ids,
+        )
+        return self._regions.page_in(conversation_id, block)
+
+    def make_room(self, conversation_id: ConversationId, needed_tokens: int) -> tuple[Block, ...]:
+        """Evicts in one batch when the high watermark would be passed.
+
+        Raises:
+            BudgetExceeded: not possible without protected blocks; nothing was evicted.
+        """
+        self._guard()
+        removed = self._regions.make_room(conversation_id, needed_tokens)
+        self._tell_fatigue()
+        return removed
+
+    def warm(
+        self, conversation_id: ConversationId, node_ids: Iterable[NodeId], amount: float
+    ) -> None:
+        """Adds heat to the resident blocks of nodes."""
+        self._guard()
+        self._regions.warm(conversation_id, node_ids, amount)
+
+    def pin(self, conversation_id: ConversationId, block_id: int, pinned: bool) -> None:
+        """Sets or clears a pin."""
+        self._guard()
+        self._regions.pin(conversation_id, block_id, pinned=pinned)
+
+    def evict(self, conversation_id: ConversationId, block_id: int) -> tuple[Block, ...]:
+        """Removes a block by hand: a memory alone, anything else with its turn; pins and the newest turn stay."""
+        self._guard()
+        return self._regions.evict(conversation_id, block_id)
+
+    def note_prompt(
+        self, conversation_id: ConversationId, *, prompt_tokens: int, reused_tokens: int
+    ) -> None:
+        """Remembers what the last prompt cost."""
+        self._guard()
+        self._regions.note_prompt(
+            conversation_id, prompt_tokens=prompt_tokens, reused_tokens=reused_tokens
+        )
+
+    def next_turn(self, conversation_id: ConversationId) -> int:
+        """Opens the next turn and returns its number."""
+        self._guard()
+        return self._regions.next_turn(conversation_id)
+
+    # --- learning
+
+    def learn_used(self, *, query: str, question_id: NodeId, used: tuple[Page, ...]) -> None:
+        """These pages went into the answer."""
+        self._learning.used(query, question_id, (page.node.id for page in used))
+
+    def learn_not_relevant(self, *, query: str, memory_id: NodeId) -> None:
+        """The user says that a memory had nothing to do with the question."""
+        self._learning.not_relevant(query, memory_id)
+
+    # --- snapshots and health
+
+    def region(self, conversation_id: ConversationId | None) -> RegionSnapshot:
+        """The context window to scale."""
+        self._guard()
+        return self._regions.region(conversation_id)
+
+    def queue(self, conversation_id: ConversationId | None) -> QueueSnapshot:
+        """The index queue, hottest first."""
+        self._guard()
+        return self._regions.queue(conversation_id)
+
+    def ledger(self) -> LedgerSnapshot:
+        """Open debts. Only sweeps make debts, and none runs yet: truly none are open."""
+        return LedgerSnapshot(open=(), cleared=0, nodes=self._stores.timeline.count())
+
+    def fatigue(self) -> FatigueSnapshot:
+        """The pressure meter."""
+        ledger = self.ledger()
+        return self._meter.snapshot(
+            self._stores.clock.now_ms(),
+            accesses=self._recaller.cache.accesses,
+            fragments=len(ledger.open),
+            nodes=ledger.nodes,
+        )
+
+    def _tell_fatigue(self) -> None:
+        total = self.fatigue().total
+        if total != self._fatigue_told:
+            self._fatigue_told = total
+            self._stores.sink.emit(FatigueChanged(total=total))
+
+    def statistics(self) -> Statistics:
+        """Counts and the health of every store."""
+        return statistics(self._stores)
+
+    def audit(self, *, fix: bool, full: bool) -> AuditReport:
+        """Checks all stores against each other.
+
+        Raises:
+            CorruptStore: truth itself is damaged.
+        """
+        self._guard()
+        report = Audit(self._stores).run(fix=fix, full=full)
+        if fix and report.findings:
+            self._recaller.cache.clear()
+            self._regions.forget_loaded()
+        return report
+
+    def rebuild(self) -> Operation[AuditReport]:
+        """Recreates every derived store from truth."""
+        self._guard()
+        for _ in rebuild(self._stores):
+            yield Yield()
+        return self.audit(fix=True, full=True)

@@ -1,0 +1,1 @@
+"""Paging: pure logic of the context region and its index queue."""

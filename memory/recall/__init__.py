@@ -1,0 +1,1 @@
+"""Retrieval: generators of requests over the stores."""

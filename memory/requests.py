@@ -1,0 +1,63 @@
+"""Requests that a memory generator yields, and the replies it is sent back.
+
+`memory` never waits for a model: its long operations are generators of these requests. The driver
+(`growbox_app.memory_service`, or a test) runs each step on the storage thread, answers the request outside it, and sends
+the reply in. An outage is answered with `None` ("unknown") and teaches nothing. Source: design section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.values import NodeId
+
+Matrix: TypeAlias = NDArray[np.float32]
+
+
+class EmbedKind(StrEnum):
+    """e5 prefixes its input by purpose."""
+
+    QUERY = "query"
+    PASSAGE = "passage"
+
+
+class Verdict(StrEnum):
+    """A judgement; unknown changes nothing. Source: law 3."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedEmbeddings:
+    """Reply: float32[len(texts), dimension], L2-normalised rows, or None (the embedder is out)."""
+
+    texts: tuple[str, ...]
+    kind: EmbedKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedVerdicts:
+    """Reply: one `Verdict` per candidate, in order, or None (the judge is out)."""
+
+    query: str
+    candidates: tuple[tuple[NodeId, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yield:
+    """Reply: None. A background step has run for its time slice and lets the queue breathe."""
+
+
+Request: TypeAlias = NeedEmbeddings | NeedVerdicts | Yield
+Reply: TypeAlias = Matrix | tuple[Verdict, ...] | None
+
+T = TypeVar("T")
+Operation: TypeAlias = Generator[Request, Reply, T]

@@ -1,0 +1,1 @@
+"""Rest: fatigue and idle work, pure logic."""

@@ -1,0 +1,195 @@
+"""The learning log: every act of learning as an appended event, and the distinct queries they mention.
+
+Truth. The pointer store is the fold of this log. A query's text and vector are stored once; `cluster` is the query it was
+merged with when it was first seen, so that the fold does not depend on an embedder and always gives the same edges.
+"""
+
+# ruff: noqa: S608 - only constants and "?" marks are put together here; values are always bound.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+
+from memory.config import LearningConfig
+from memory.ports import Clock
+from memory.storage.database import Database
+from memory.storage.vectors import Vector, VectorStore, calibrated, pack, unpack
+from memory.text import folded, normalise, storable
+from memory.values import NodeId
+
+
+class LearningKind(StrEnum):
+    """What was learned."""
+
+    USED = "used"
+    NOT_RELEVANT = "not_relevant"
+
+
+class _Payload(msgspec.Struct, frozen=True):
+    query: int
+    sources: list[str]
+    targets: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningEvent:
+    """For this query cluster, `targets` were (or were not) what `sources` should lead to."""
+
+    id: int
+    kind: LearningKind
+    created_at_ms: int
+    query: int
+    sources: tuple[NodeId, ...]
+    targets: tuple[NodeId, ...]
+
+
+def query_key(text: str) -> str:
+    """Two questions with one key are the same question."""
+    return storable(folded(normalise(text)))
+
+
+class LearningLog:
+    """Appends and reads events and queries."""
+
+    def __init__(
+        self, database: Database, store: VectorStore, config: LearningConfig, clock: Clock
+    ) -> None:
+        self._db = database
+        self._store = store
+        self._config = config
+        self._clock = clock
+
+    def append(
+        self,
+        kind: LearningKind,
+        *,
+        query: int,
+        sources: Sequence[NodeId],
+        targets: Sequence[NodeId],
+    ) -> LearningEvent:
+        """Appends an event; the caller holds the transaction."""
+        now = self._clock.now_ms()
+        payload = _Payload(query=query, sources=list(sources), targets=list(targets))
+        cursor = self._db.execute(
+            "INSERT INTO learning_log(kind, created_at_ms, payload) VALUES(?, ?, ?)",
+            (kind, now, msgspec.json.encode(payload).decode()),
+        )
+        return LearningEvent(
+            id=int(cursor.lastrowid or 0),
+            kind=kind,
+            created_at_ms=now,
+            query=query,
+            sources=tuple(sources),
+            targets=tuple(targets),
+        )
+
+    def after(self, event_id: int, limit: int) -> list[LearningEvent]:
+        """The next events."""
+        rows = self._db.rows(
+            "SELECT * FROM learning_log WHERE id > ? ORDER BY id LIMIT ?", (event_id, limit)
+        )
+        events = []
+        for row in rows:
+            payload = msgspec.json.decode(row["payload"], type=_Payload)
+            events.append(
+                LearningEvent(
+                    id=row["id"],
+                    kind=LearningKind(row["kind"]),
+                    created_at_ms=row["created_at_ms"],
+                    query=payload.query,
+                    sources=tuple(NodeId(s) for s in payload.sources),
+                    targets=tuple(NodeId(t) for t in payload.targets),
+                )
+            )
+        return events
+
+    def count(self) -> int:
+        """Events ever."""
+        return self._db.number("SELECT count(*) FROM learning_log")
+
+    def last_id(self) -> int:
+        """The newest event, 0 when there is none."""
+        return self._db.number("SELECT max(id) FROM learning_log")
+
+    # --- queries
+
+    def cluster(self, text: str, vector: Vector | None) -> int:
+        """The cluster of a query; the query is stored when it is new. The caller holds the transaction."""
+        key = query_key(text)
+        row = self._db.row("SELECT cluster FROM queries WHERE text = ?", (key,))
+        if row is not None:
+            return int(row[0])
+        nearest = None if vector is None else self._nearest(vector)
+        blob = None if vector is None else pack(vector)
+        cursor = self._db.execute(
+            "INSERT INTO queries(text, cluster, epoch, vector) VALUES(?, 0, ?, ?)",
+            (key, None if blob is None else self._epoch_id(), blob),
+        )
+        new_id = int(cursor.lastrowid or 0)
+        cluster = new_id if nearest is None else nearest
+        self._db.execute("UPDATE queries SET cluster = ? WHERE id = ?", (cluster, new_id))
+        return cluster
+
+    def _epoch_id(self) -> int:
+        return self._db.number("SELECT id FROM epochs WHERE name = ?", (self._store.epoch.name,))
+
+    def _nearest(self, vector: Vector) -> int | None:
+        rows = self._db.rows(
+            "SELECT id, vector FROM queries WHERE epoch = ? AND cluster = id ORDER BY id DESC LIMIT ?",
+            (self._epoch_id(), self._config.clusters_compared),
+        )
+        if not rows:
+            return None
+        cosines = np.stack([unpack(r[1]) for r in rows]) @ vector
+        best = int(np.argmax(cosines))
+        if calibrated(float(cosines[best]), self._store.epoch) < self._config.merge:
+            return None
+        return int(rows[best][0])
+
+    def similarities(
+        self, queries: Sequence[int], text: str, vector: Vector | None
+    ) -> dict[int, float]:
+        """How near each stored query is to a new one: 1 for the same text, unknown ones are left out."""
+        found: dict[int, float] = {}
+        key = query_key(text)
+        unique = sorted(set(queries))
+        for start in range(0, len(unique), 500):
+            part = unique[start : start + 500]
+            marks = ",".join("?" * len(part))
+            rows = self._db.rows(
+                f"SELECT id, text, epoch, vector FROM queries WHERE id IN ({marks})", part
+            )
+            for row in rows:
+                if row["text"] == key:
+                    found[row["id"]] = 1.0
+                elif (
+                    vector is not None
+                    and row["vector"] is not None
+                    and row["epoch"] == self._epoch_id()
+                ):
+                    cosine = float(unpack(row["vector"]) @ vector)
+                    found[row["id"]] = calibrated(cosine, self._store.epoch)
+        own = self._db.row("SELECT cluster FROM queries WHERE text = ?", (key,))
+        if own is not None and own[0] in unique:
+            found[int(own[0])] = 1.0
+        return found
+
+    def unembedded(self, limit: int) -> list[tuple[int, str]]:
+        """Queries without a vector of this epoch."""
+        rows = self._db.rows(
+            "SELECT id, text FROM queries WHERE epoch IS NOT ? ORDER BY id DESC LIMIT ?",
+            (self._epoch_id(), limit),
+        )
+        return [(int(r[0]), str(r[1])) for r in rows]
+
+    def set_vector(self, query_id: int, vector: Vector) -> None:
+        """Stores a query's vector of this epoch."""
+        self._db.execute(
+            "UPDATE queries SET epoch = ?, vector = ? WHERE id = ?",
+            (self._epoch_id(), pack(vector), query_id),
+        )

@@ -1,0 +1,129 @@
+"""The schema of `timeline.db`: an append-only list of migrations.
+
+A migration is never edited once released; a new one is appended. Before a database with content is migrated it is copied to
+`timeline.db.before-v<N>`; each migration is one transaction, so a crash leaves the old or the new schema. A database from
+a newer GrowBox is refused untouched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from memory.errors import DataTooNew, StorageError
+from memory.storage.database import Database, translated, translated_os
+
+_V1 = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE projects(
+  id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL UNIQUE, created_at_ms INTEGER NOT NULL);
+CREATE TABLE conversations(
+  id TEXT PRIMARY KEY, title TEXT NOT NULL, project_id TEXT REFERENCES projects(id),
+  created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL);
+CREATE TABLE nodes(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, role TEXT NOT NULL,
+  created_at_ms INTEGER NOT NULL, conversation_id TEXT REFERENCES conversations(id),
+  project_id TEXT REFERENCES projects(id), reply_to TEXT, branch_active INTEGER NOT NULL DEFAULT 1,
+  status TEXT NOT NULL, derived_from TEXT NOT NULL DEFAULT '[]', source_uri TEXT, parent_id TEXT,
+  byte_start INTEGER, byte_end INTEGER, hits INTEGER NOT NULL DEFAULT 0, tokenizer TEXT,
+  chunking INTEGER NOT NULL DEFAULT 0, deleted_at_ms INTEGER, content TEXT NOT NULL, token_ids BLOB, trace TEXT);
+CREATE INDEX nodes_recallable ON nodes(seq) WHERE branch_active = 1 AND deleted_at_ms IS NULL AND chunking <> 2
+  AND status IN ('complete', 'cancelled') AND content <> '';
+CREATE INDEX nodes_conversation ON nodes(conversation_id, seq);
+CREATE INDEX nodes_reply ON nodes(reply_to) WHERE reply_to IS NOT NULL;
+CREATE INDEX nodes_parent ON nodes(parent_id, seq) WHERE parent_id IS NOT NULL;
+CREATE INDEX nodes_partial ON nodes(seq) WHERE status = 'partial';
+CREATE INDEX nodes_unchunked ON nodes(seq) WHERE chunking = 1;
+CREATE TABLE lexical_text(seq INTEGER PRIMARY KEY, own TEXT NOT NULL, near TEXT NOT NULL);
+CREATE VIRTUAL TABLE lexical USING fts5(
+  own, near, content='lexical_text', content_rowid='seq',
+  tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co'");
+CREATE VIRTUAL TABLE lexical_terms USING fts5vocab(lexical, 'row');
+CREATE TABLE epochs(
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL, high_water INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE vectors(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, epoch INTEGER NOT NULL REFERENCES epochs(id),
+  seq INTEGER NOT NULL REFERENCES nodes(seq), vector BLOB NOT NULL, UNIQUE(epoch, seq));
+CREATE TABLE background(
+  epoch INTEGER NOT NULL REFERENCES epochs(id), version TEXT NOT NULL, place INTEGER NOT NULL, vector BLOB NOT NULL,
+  PRIMARY KEY(epoch, place)) WITHOUT ROWID;
+CREATE TABLE embed_queue(seq INTEGER PRIMARY KEY REFERENCES nodes(seq));
+CREATE TABLE queries(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL UNIQUE, cluster INTEGER NOT NULL, epoch INTEGER, vector BLOB);
+CREATE TABLE learning_log(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, created_at_ms INTEGER NOT NULL, payload TEXT NOT NULL);
+CREATE TABLE regions(
+  conversation_id TEXT PRIMARY KEY REFERENCES conversations(id), state TEXT NOT NULL);
+CREATE TABLE blocks(
+  conversation_id TEXT NOT NULL REFERENCES conversations(id), id INTEGER NOT NULL, turn INTEGER NOT NULL,
+  kind TEXT NOT NULL, node_id TEXT NOT NULL, text TEXT NOT NULL, tokens INTEGER NOT NULL, loaded_at_ms INTEGER NOT NULL,
+  reason TEXT NOT NULL, pointer TEXT NOT NULL, token_ids BLOB, heat REAL NOT NULL, heat_turn INTEGER NOT NULL,
+  pinned INTEGER NOT NULL, PRIMARY KEY(conversation_id, id)) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1,)
+
+
+def migrate(
+    database: Database, *, migrations: Sequence[str] = MIGRATIONS, backups_max: int
+) -> None:
+    """Brings the schema up to date.
+
+    Args:
+        database: just opened.
+        migrations: script N makes version N + 1.
+        backups_max: copies kept.
+
+    Raises:
+        DataTooNew: the file is from a newer program; nothing was written.
+        StorageError: no space, read-only.
+    """
+    found = database.number("PRAGMA user_version")
+    known = len(migrations)
+    if found > known:
+        raise DataTooNew(database.path, found, known)
+    if found == known:
+        return
+    if found:
+        _back_up(database, known, backups_max)
+    for version in range(found, known):
+        _apply(database, migrations[version], version + 1)
+
+
+def _apply(database: Database, script: str, version: int) -> None:
+    """Python's `executescript` commits first, so the script carries its own transaction."""
+    body = f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {version}; COMMIT;"
+    try:
+        database.connection.executescript(body)
+    except sqlite3.Error as error:
+        if database.connection.in_transaction:
+            database.connection.rollback()
+        raise translated(error, database.path) from error
+
+
+def _back_up(database: Database, version: int, backups_max: int) -> Path:
+    folder, name = database.path.parent, database.path.name
+    target = folder / f"{name}.before-v{version}"
+    try:
+        target.unlink(missing_ok=True)
+        copy = sqlite3.connect(target)
+        try:
+            database.connection.backup(copy)
+        finally:
+            copy.close()
+        target.chmod(0o600)
+        for old in sorted(folder.glob(f"{name}.before-v*"), key=_age)[:-backups_max]:
+            old.unlink()
+    except sqlite3.Error as error:
+        raise translated(error, target) from error
+    except OSError as error:
+        raise translated_os(error, target) from error
+    return target
+
+
+def _age(path: Path) -> int:
+    digits = path.name.rpartition("v")[2]
+    if not digits.isdigit():
+        raise StorageError("io", path, "a backup with a strange name")
+    return int(digits)

@@ -1,0 +1,391 @@
+"""Plain values that cross the boundary of the memory engine.
+
+Owns no state and does no I/O. Every type is frozen; sequences are tuples; ids are `NewType`s so that a conversation id
+cannot be handed where a node id belongs. All times are UTC milliseconds since the epoch (`*_ms`), all token counts come
+from the chat model's own tokenizer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+NodeId = NewType("NodeId", str)
+ConversationId = NewType("ConversationId", str)
+ProjectId = NewType("ProjectId", str)
+
+
+class NodeKind(StrEnum):
+    """What a node is. Source: seed item G2, cut to what exists."""
+
+    MESSAGE = "message"
+    TOOL_RESULT = "tool_result"
+    DOCUMENT = "document"
+    CHUNK = "chunk"
+    NOTE = "note"
+
+
+class Role(StrEnum):
+    """Who said it."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    NONE = "none"
+
+
+class NodeStatus(StrEnum):
+    """How far the writing of a node got."""
+
+    PARTIAL = "partial"
+    COMPLETE = "complete"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class Way(StrEnum):
+    """How a page was found. Source: design 4.4."""
+
+    RAG = "rag"
+    POINTER = "pointer"
+    JUMP = "jump"
+    ANCHOR = "anchor"
+    SCAN = "scan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A folder the user works in; memories of one project are preferred inside it."""
+
+    id: ProjectId
+    name: str
+    path: str
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One address space: a row of turns with its own context region."""
+
+    id: ConversationId
+    title: str
+    project_id: ProjectId | None
+    created_at_ms: int
+    updated_at_ms: int
+    message_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDraft:
+    """A node about to be journalled; the engine adds id, sequence number and time."""
+
+    kind: NodeKind
+    role: Role
+    content: str
+    conversation_id: ConversationId | None = None
+    project_id: ProjectId | None = None
+    reply_to: NodeId | None = None
+    status: NodeStatus = NodeStatus.COMPLETE
+    derived_from: tuple[NodeId, ...] = ()
+    source_uri: str | None = None
+    parent_id: NodeId | None = None
+    byte_range: tuple[int, int] | None = None
+    created_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """The timeline's unit. Source: design 4.1.
+
+    `seq` is dense and ascending in journal order. `token_ids` are the sampled ids of an answer (never retokenised), valid
+    for the tokenizer whose fingerprint is `tokenizer`. `trace` is the host's own JSON about an answer (memories used,
+    figures); the engine stores it and does not read it.
+    """
+
+    id: NodeId
+    seq: int
+    kind: NodeKind
+    role: Role
+    content: str
+    created_at_ms: int
+    conversation_id: ConversationId | None = None
+    project_id: ProjectId | None = None
+    reply_to: NodeId | None = None
+    branch_active: bool = True
+    status: NodeStatus = NodeStatus.COMPLETE
+    derived_from: tuple[NodeId, ...] = ()
+    source_uri: str | None = None
+    parent_id: NodeId | None = None
+    byte_range: tuple[int, int] | None = None
+    embedding_epoch: str | None = None
+    hits: int = 0
+    token_ids: tuple[int, ...] | None = None
+    tokenizer: str | None = None
+    trace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderEpoch:
+    """Which embedder made a vector, and how its cosines are to be read.
+
+    `floor` and `ceiling` are the mean cosines of unrelated and related probe pairs; every similarity in the engine is
+    `clamp((cos - floor) / (ceiling - floor), 0, 1)`. Source: design 4.4 "Calibration".
+    """
+
+    name: str
+    dimension: int
+    floor: float
+    ceiling: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallQuery:
+    """What to look for.
+
+    Args: `exclude` are nodes that may not be returned (the question itself); `resident` are nodes already in the
+    conversation's region: they are returned marked as such, so that a re-hit can warm them. `project_id` prefers, it does
+    not filter.
+    """
+
+    text: str
+    project_id: ProjectId | None = None
+    exclude: frozenset[NodeId] = frozenset()
+    resident: frozenset[NodeId] = frozenset()
+    pages_max: int = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A found memory: the node, the way it was found, and why it passed.
+
+    `score` is the fused score in 0..1 that decided; `similarity` the calibrated vector similarity or None (no vector);
+    `lexical` the idf-weighted share of the query's terms found, or None; `reason` is a short machine word such as
+    `gate`, `substring`, `edge`.
+    """
+
+    node: Node
+    way: Way
+    score: float
+    similarity: float | None = None
+    lexical: float | None = None
+    reason: str = ""
+    resident: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallResult:
+    """Pages, best first, and what finding them cost.
+
+    `degraded` names stores that did not answer (`embedder`, `vectors`): the result is then from the remaining ways.
+    """
+
+    pages: tuple[Page, ...]
+    passed_gate: bool
+    best_score: float
+    candidates_seen: int
+    scanned: int
+    elapsed_ms: float
+    degraded: tuple[str, ...] = ()
+
+
+class BlockKind(StrEnum):
+    """What a resident block holds."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    MEMORY = "memory"
+    TOOL_RESULT = "tool_result"
+
+
+class PointerKind(StrEnum):
+    """A RAG hit enters as a placeholder, an exact hit as real. Source: seed item G16."""
+
+    PLACEHOLDER = "placeholder"
+    REAL = "real"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One resident block of a context region. It never moves and never changes a byte while it is in.
+
+    `turn` groups the blocks that are rendered into one user message (memories travel inside the turn's user message).
+    `text` is what is rendered, header included; `tokens` its size by the real tokenizer, template pieces included for
+    the block that opens a message. `token_ids` are the sampled ids of an assistant block.
+    """
+
+    id: int
+    turn: int
+    kind: BlockKind
+    node_id: NodeId
+    text: str
+    tokens: int
+    loaded_at_ms: int
+    reason: str = ""
+    pointer: PointerKind = PointerKind.REAL
+    token_ids: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResidentBlock:
+    """A block with its pointer in the index queue, as paging and its store see it: heat as of turn `heat_turn`."""
+
+    block: Block
+    heat: float
+    heat_turn: int
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionState:
+    """Budget and counters of a region; ids and turns are never given twice."""
+
+    window_tokens: int
+    system_tokens: int
+    reserve_tokens: int
+    tokenizer: str
+    next_block_id: int = 1
+    turn: int = 0
+    page_ins: int = 0
+    evictions: int = 0
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionBlock:
+    """A block as a panel shows it."""
+
+    block: Block
+    heat: float
+    pinned: bool
+    cached: bool
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionSnapshot:
+    """The context window to scale: system + blocks (load order) + free + reserve = window, all in tokens."""
+
+    conversation_id: ConversationId | None
+    window_tokens: int
+    system_tokens: int
+    reserve_tokens: int
+    blocks: tuple[RegionBlock, ...]
+    reused_tokens: int = 0
+    prompt_tokens: int = 0
+    high_watermark: float = 0.9
+    low_watermark: float = 0.5
+    evictions: int = 0
+    page_ins: int = 0
+
+    @property
+    def used_tokens(self) -> int:
+        """Tokens of system and resident blocks."""
+        return self.system_tokens + sum(b.block.tokens for b in self.blocks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    """One pointer of the index queue, hottest first in a snapshot."""
+
+    block_id: int
+    node_id: NodeId
+    title: str
+    kind: BlockKind
+    pointer: PointerKind
+    heat: float
+    tokens: int
+    pinned: bool
+    loaded_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSnapshot:
+    """The index queue of one conversation, hottest first."""
+
+    conversation_id: ConversationId | None
+    entries: tuple[QueueEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """An interval (by sequence number, both ends excluded) that a jump skipped unread."""
+
+    entry_seq: int
+    target_seq: int
+    query: str
+    created_at_ms: int
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSnapshot:
+    """Open debts, oldest first, and how many were ever cleared."""
+
+    open: tuple[Fragment, ...]
+    cleared: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FatigueSnapshot:
+    """The pressure meter and its three parts, each 0..1. Source: design 4.6.
+
+    `total = 0.4*miss + 0.2*eviction + 0.4*debt`; `history` holds (time_ms, total), oldest first.
+    """
+
+    total: float
+    miss: float
+    eviction: float
+    debt: float
+    accesses: int
+    history: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreHealth:
+    """The state of one store. `lag` counts nodes that truth has and the store has not absorbed yet."""
+
+    name: str
+    ok: bool
+    items: int
+    lag: int
+    bytes: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """A cheap picture of the whole engine for the status line, the health panel and `--json`."""
+
+    nodes: int
+    conversations: int
+    embedded: int
+    pending_embeddings: int
+    edges: int
+    learning_events: int
+    stores: tuple[StoreHealth, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFinding:
+    """One disagreement between stores, in machine words plus a number."""
+
+    store: str
+    problem: str
+    count: int
+    fixed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """What an audit saw. Clean means no finding is left unfixed."""
+
+    findings: tuple[AuditFinding, ...] = field(default=())
+    nodes: int = 0
+
+    @property
+    def clean(self) -> bool:
+        """True when nothing is left to repair."""
+        return all(finding.fixed for finding in self.findings)

@@ -1,0 +1,74 @@
+"""The checks of `dev.py test`: each runs, even when an earlier one fails, and one line at the end sums up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from console import console
+from folders import ROOT, models_path, venv_python
+
+_LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: a heading and the arguments of `.venv`'s Python."""
+
+    name: str
+    arguments: tuple[str, ...]
+    under_display: bool = False
+
+
+def all_checks(pytest_arguments: Sequence[str]) -> tuple[Check, ...]:
+    """Linters, types, import contracts, then the tests: first what needs no model, in two processes; then the rest, alone."""
+    set_up_sources = sorted(
+        str(path.relative_to(ROOT)) for path in Path(__file__).parent.glob("*.py")
+    )
+    pytest = ("-m", "pytest", *pytest_arguments)
+    return (
+        Check("ruff check", ("-m", "ruff", "check", ".")),
+        Check("ruff format", ("-m", "ruff", "format", "--check", ".")),
+        Check("mypy", ("-m", "mypy")),
+        Check("mypy of packaging", ("-m", "mypy", "--strict", *set_up_sources)),
+        Check("import contracts", ("-c", _LINT_IMPORTS)),
+        Check("tests without a model", (*pytest, "-m", "not model", "-n", "2"), under_display=True),
+        Check("tests with the light model", (*pytest, "-m", "model"), under_display=True),
+    )
+
+
+def run_checks(pytest_arguments: Sequence[str]) -> int:
+    """Runs all checks and returns 0 only when every one passed."""
+    checks = all_checks(pytest_arguments)
+    failed = [check.name for check in checks if not _passes(check)]
+    console.heading("summary")
+    if failed:
+        console.say(
+            f"FAILED: {', '.join(failed)} ({len(checks) - len(failed)} of {len(checks)} checks passed)"
+        )
+        return 1
+    console.say(f"All {len(checks)} checks passed.")
+    return 0
+
+
+def _passes(check: Check) -> bool:
+    console.heading(check.name)
+    command = [str(venv_python()), *check.arguments]
+    if check.under_display and (xvfb := shutil.which("xvfb-run")) and not os.environ.get("DISPLAY"):
+        command = [xvfb, "-a", "-s", "-screen 0 1920x1200x24", *command]
+    return subprocess.run(command, cwd=ROOT, env=_environment(), check=False).returncode == 0
+
+
+def _environment() -> Mapping[str, str]:
+    """Tests use the shared models but never the user's data folder; windows are drawn off screen unless a test says otherwise."""
+    return {
+        **os.environ,
+        "GROWBOX_MODELS_DIR": str(models_path().absolute()),
+        "GROWBOX_HYPOTHESIS": os.environ.get("GROWBOX_HYPOTHESIS", "ci"),
+        "QT_QPA_PLATFORM": os.environ.get("QT_QPA_PLATFORM", "offscreen"),
+        "PYTHONUTF8": "1",
+    }

@@ -1,0 +1,349 @@
+"""One suite for the engine process, with the scripted backend and with the real light model."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from growbox_app.engine import entry
+from growbox_app.engine import protocol as p
+from growbox_app.engine.client import EngineClient, EngineDied
+from tests.fakes import scripted_engine
+from tests.real_models import LIGHT, real_load
+
+ENGINES = ["scripted", pytest.param("real", marks=pytest.mark.model)]
+DATE = "2026-11-30"
+
+
+@asynccontextmanager
+async def engine(kind: str, cpu_file: Path) -> AsyncIterator[EngineClient]:
+    target = scripted_engine.run if kind == "scripted" else entry.run
+    client = EngineClient(target, on_death=lambda _code: None)
+    try:
+        load = (
+            real_load(client.next_id(), cpu_file)
+            if kind == "real"
+            else p.Load(
+                id=client.next_id(),
+                chat_path="",
+                chat_sha256="0" * 64,
+                embed_path="",
+                context_tokens=2048,
+                background_tokens=512,
+                threads=1,
+                variant="",
+            )
+        )
+        await client.request(load, p.DoneLoad)
+        yield client
+    finally:
+        await client.close()
+
+
+def run(kind: str, tmp_path: Path, body: Callable[[EngineClient], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with engine(kind, LIGHT.parent / ".cpu_variant.json") as client:
+            await body(client)
+
+    asyncio.run(main())
+
+
+def question(text: str) -> tuple[p.Message, ...]:
+    return (
+        p.Message(role="system", parts=("You are brief.",)),
+        p.Message(role="user", parts=(text,)),
+    )
+
+
+def chat(client: EngineClient, text: str, **changes: object) -> p.Chat:
+    fields: dict[str, object] = {
+        "id": client.next_id(),
+        "messages": question(text),
+        "date": DATE,
+        "max_tokens": 64,
+        "temperature": 0.0,
+        "top_p": 0.9,
+        "seed": 1,
+    }
+    return p.Chat(**(fields | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_counts_and_streams(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        counts = await client.request(
+            p.Count(id=client.next_id(), texts=("hello world", "", "数据库")), p.DoneCount
+        )
+        assert counts.counts[0] > 0
+        assert counts.counts[1] == 0
+        text, ids, done = "", [], None
+        async for answer in client.stream(chat(client, "Count from one to five.")):
+            if isinstance(answer, p.Delta):
+                text += answer.text
+                ids += answer.ids
+            elif isinstance(answer, p.DoneChat):
+                done = answer
+        assert done is not None
+        assert done.reason in {"stop", "length"}
+        assert done.answer_tokens == len(ids) > 0
+        assert text.strip()
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_resumes_a_half_written_answer(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        async def ids_of(request: p.Chat) -> list[int]:
+            ids: list[int] = []
+            async for answer in client.stream(request):
+                if isinstance(answer, p.Delta):
+                    ids += answer.ids
+            return ids
+
+        whole = await ids_of(chat(client, "Name three colours. say:12", max_tokens=12))
+        rest = await ids_of(
+            chat(client, "Name three colours. say:12", max_tokens=9, prefix=tuple(whole[:3]))
+        )
+        assert whole[3:][: len(rest)] == rest[: len(whole) - 3]
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_embeddings_are_normalised_and_order_by_meaning(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        texts = ("the database is DuckDB", "which database is DuckDB", "rain in the mountains")
+        done = await client.request(
+            p.Embed(id=client.next_id(), texts=texts, kind="passage"), p.DoneEmbed
+        )
+        rows = np.frombuffer(done.vectors, dtype="<f4").reshape(done.rows, done.dimension)
+        assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-3)
+        assert rows[0] @ rows[1] > rows[0] @ rows[2]
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_cancel_while_writing_ends_the_stream(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        request = chat(client, "slow say:400 Write a very long story.", max_tokens=400)
+        done = None
+        async for answer in client.stream(request):
+            if isinstance(answer, p.Delta):
+                client.cancel(request.id)
+            if isinstance(answer, p.DoneChat):
+                done = answer
+        assert done is not None
+        assert done.reason == "cancelled"
+        again = await client.request(chat(client, "Say hello."), p.DoneChat)
+        assert again.reason in {"stop", "length"}
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_prompt_over_the_window_is_refused_with_numbers(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        with pytest.raises(p.EngineFault) as caught:
+            await client.request(chat(client, "word " * 9000), p.DoneChat)
+        assert caught.value.code == "prompt_too_long"
+        assert int(caught.value.fields["tokens"]) > int(caught.value.fields["window"])
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_killed_engine_fails_its_requests_and_tells(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        with pytest.raises(EngineDied):
+            async for answer in client.stream(
+                chat(client, "slow say:400 Tell me everything.", max_tokens=400)
+            ):
+                if isinstance(answer, p.Delta):
+                    client.kill()
+        assert not client.alive
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_waiting_request_can_be_cancelled_and_urgent_ones_go_first(
+    kind: str, tmp_path: Path
+) -> None:
+    async def body(client: EngineClient) -> None:
+        passages = p.Embed(
+            id=client.next_id(), texts=tuple(f"passage {i} " * 60 for i in range(40)), kind="passage"
+        )
+        order: list[str] = []
+
+        async def background() -> None:
+            with pytest.raises(p.EngineFault) as caught:
+                await client.request(passages, p.DoneEmbed)
+            order.append(caught.value.code)
+
+        running = asyncio.get_running_loop().create_task(background())
+        await asyncio.sleep(0)
+        await client.request(p.Count(id=client.next_id(), texts=("urgent",)), p.DoneCount)
+        order.append("urgent")
+        client.cancel(passages.id)
+        if kind == "real":
+            await running
+            assert order == ["urgent", "cancelled"]
+        else:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.model
+class TestRealModel:
+    """What only a real model can show."""
+
+    def test_no_control_token_of_the_model_can_come_from_content(self, tmp_path: Path) -> None:
+        async def body(client: EngineClient) -> None:
+            words = control_words(LIGHT)
+            assert "<|im_start|>" in words
+            assert "<tool_call>" in words
+            for word in words:
+                alone = await client.request(
+                    p.Count(id=client.next_id(), texts=(word,)), p.DoneCount
+                )
+                assert alone.counts[0] > 1, f"{word!r} became one token"
+
+        run("real", tmp_path, body)
+
+    def test_cancel_in_prefill_is_quick_and_harmless(self, tmp_path: Path) -> None:
+        async def body(client: EngineClient) -> None:
+            first = await answer_ids(client, chat(client, "Name one prime number."))
+            long = chat(client, "salad number word " * 500)
+            async for answer in client.stream(long):
+                if isinstance(answer, p.PrefillProgress):
+                    client.cancel(long.id)
+                if isinstance(answer, p.DoneChat):
+                    assert answer.reason == "cancelled"
+            assert await answer_ids(client, chat(client, "Name one prime number.")) == first
+
+        run("real", tmp_path, body)
+
+    def test_characters_are_never_broken(self, tmp_path: Path) -> None:
+        async def body(client: EngineClient) -> None:
+            text = ""
+            request = chat(client, "Repeat exactly: 歪👨‍👩‍👧é漢字🎉", max_tokens=48)
+            async for answer in client.stream(request):
+                if isinstance(answer, p.Delta):
+                    assert "\ufffd" not in answer.text
+                    text += answer.text
+            assert any(ord(character) > 0x2000 for character in text)
+
+        run("real", tmp_path, body)
+
+    def test_kv_image_gives_the_same_answer_and_refuses_strangers(self, tmp_path: Path) -> None:
+        path = tmp_path / "kv 图" / "c.kv"
+
+        async def save(client: EngineClient) -> None:
+            request = chat(client, "Explain what a mutex is. " * 12, max_tokens=24)
+            save.ids = await answer_ids(client, request)  # type: ignore[attr-defined]
+            await client.request(p.SaveKv(id=client.next_id(), path=str(path)), p.DoneKv)
+
+        async def restore(client: EngineClient) -> None:
+            restored = await client.request(
+                p.RestoreKv(id=client.next_id(), path=str(path)), p.DoneKv
+            )
+            assert restored.tokens > 50
+            request = chat(client, "Explain what a mutex is. " * 12, max_tokens=24)
+            done = None
+            ids: list[int] = []
+            async for answer in client.stream(request):
+                if isinstance(answer, p.Delta):
+                    ids += answer.ids
+                if isinstance(answer, p.DoneChat):
+                    done = answer
+            assert ids == save.ids  # type: ignore[attr-defined]
+            assert done is not None
+            assert done.reused_tokens >= done.prompt_tokens - 1
+            content = bytearray(path.read_bytes())
+            path.write_bytes(content[: len(content) // 2])
+            cold = await client.request(p.RestoreKv(id=client.next_id(), path=str(path)), p.DoneKv)
+            assert cold.tokens == 0
+
+        run("real", tmp_path, save)
+        run("real", tmp_path, restore)
+
+    def test_judging_keeps_the_conversation_warm(self, tmp_path: Path) -> None:
+        async def body(client: EngineClient) -> None:
+            request = chat(client, "Say hello to everybody here. " * 10, max_tokens=8)
+            await client.request(request, p.DoneChat)
+            judged = await client.request(
+                p.Judge(
+                    id=client.next_id(),
+                    head="You judge whether a passage answers a question. Reply Yes or No.",
+                    query="\nWhich database?\n",
+                    candidates=("We chose DuckDB as the database.", "It rained."),
+                    question="Does the passage answer it? Yes or No.",
+                ),
+                p.DoneJudge,
+            )
+            assert len(judged.margins) == 2
+            again = chat(client, "Say hello to everybody here. " * 10, max_tokens=8)
+            done = await client.request(again, p.DoneChat)
+            assert done.reused_tokens >= done.prompt_tokens - 1
+
+        run("real", tmp_path, body)
+
+    def test_a_broken_model_file_is_said_and_not_loaded(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            client = EngineClient(entry.run, on_death=lambda _code: None)
+            try:
+                broken = tmp_path / "坏 model.gguf"
+                broken.write_bytes(LIGHT.read_bytes()[:100_000])
+                load = real_load(client.next_id(), LIGHT.parent / ".cpu_variant.json", broken)
+                with pytest.raises(p.EngineFault) as caught:
+                    await client.request(load, p.DoneLoad)
+                assert caught.value.code == "model_broken"
+            finally:
+                await client.close()
+
+        asyncio.run(main())
+
+
+def test_the_process_ends_when_its_pipe_does(tmp_path: Path) -> None:
+    async def main() -> None:
+        client = EngineClient(scripted_engine.run, on_death=lambda _code: None)
+        process = psutil.Process(client.pid)
+        client._pipe.close()
+        deadline = time.monotonic() + 5
+        while process.is_running() and time.monotonic() < deadline:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                break
+            await asyncio.sleep(0.02)
+        assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        await client.close()
+
+    asyncio.run(main())
+
+
+async def answer_ids(client: EngineClient, request: p.Chat) -> list[int]:
+    ids: list[int] = []
+    async for answer in client.stream(request):
+        if isinstance(answer, p.Delta):
+            ids += answer.ids
+    return ids
+
+
+def control_words(path: Path) -> list[str]:
+    """Every control and markup token of a GGUF file, by its own token table."""
+    from gguf import GGUFReader
+
+    reader = GGUFReader(path)
+    types = reader.get_field("tokenizer.ggml.token_type").contents()
+    tokens = reader.get_field("tokenizer.ggml.tokens").contents()
+    return [t for t, kind in zip(tokens, types, strict=True) if kind in (3, 4) and len(t) > 2]

@@ -1,0 +1,546 @@
+"""A scripted `Assistant` with behaviour: conversations, streaming, stop, memories, models – all in memory, no engine.
+
+`answers` is a queue of texts; without one the question is echoed. `gate`, when set to an `asyncio.Event`, holds a turn before its second piece
+of text, so that a test can look at (or stop) a turn in the middle. `fail_next` makes the next question fail before it is accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+from growbox_app.api import (
+    AppEvent,
+    AskRequest,
+    Attachment,
+    ConversationsChanged,
+    EnginePhase,
+    EngineStatus,
+    MemoriesFound,
+    MemoryChanged,
+    ModelStatus,
+    Notice,
+    Phase,
+    PhaseChanged,
+    Problem,
+    ProblemCode,
+    ProblemError,
+    Progress,
+    ProgressSink,
+    SearchHit,
+    StatusChanged,
+    TextDelta,
+    TurnAccepted,
+    TurnEvent,
+    TurnFinished,
+    TurnStats,
+    Unsubscribe,
+    UsedMemory,
+)
+from growbox_app.settings.schema import SETTINGS
+from memory.events import RegionChanged
+from memory.values import (
+    AuditReport,
+    Block,
+    BlockKind,
+    Conversation,
+    ConversationId,
+    FatigueSnapshot,
+    LedgerSnapshot,
+    Node,
+    NodeId,
+    NodeKind,
+    NodeStatus,
+    PointerKind,
+    Project,
+    ProjectId,
+    QueueEntry,
+    QueueSnapshot,
+    RegionBlock,
+    RegionSnapshot,
+    Role,
+    Statistics,
+    StoreHealth,
+)
+
+START_MS = 1_762_180_920_000  # 3 Nov 2025, 14:42 UTC
+WINDOW_TOKENS = 8_192
+SYSTEM_TOKENS = 412
+RESERVE_TOKENS = 1_024
+PIECE = 7
+STEP_S = 0.001
+
+
+class ScriptedAssistant:
+    """Implements `growbox_app.api.Assistant` by a script."""
+
+    def __init__(self) -> None:
+        self.answers: deque[str] = deque()
+        self.memories: tuple[UsedMemory, ...] = ()
+        self.notices: list[Problem] = []
+        self.gate: asyncio.Event | None = None
+        self.fail_next: Problem | None = None
+        self.fail_start: Problem | None = None
+        self.status = EngineStatus(
+            phase=EnginePhase.READY, model_id="light", model_name="Qwen2.5 Coder 0.5B", progress=1.0
+        )
+        self.model_states = {"standard": "missing", "light": "ready", "e5": "ready"}
+        self.selected = "light"
+        self.model_problem: Problem | None = None
+        self.fatigue_snapshot = FatigueSnapshot(
+            total=0.0, miss=0.0, eviction=0.0, debt=0.0, accesses=0
+        )
+        self.ledger_snapshot = LedgerSnapshot(open=(), cleared=0, nodes=0)
+        self.health: tuple[StoreHealth, ...] = ()
+        self.pending = 0
+        self.requests: list[AskRequest] = []
+        self.rejected: list[tuple[NodeId, NodeId]] = []
+        self.stops = 0
+        self.shutdowns = 0
+        self.started = False
+        self._time_ms = START_MS
+        self._sequence = 0
+        self._nodes: dict[NodeId, Node] = {}
+        self._traces: dict[NodeId, tuple[tuple[UsedMemory, ...], TurnStats]] = {}
+        self._conversations: dict[ConversationId, Conversation] = {}
+        self._projects: dict[ProjectId, Project] = {}
+        self._blocks: dict[ConversationId, list[RegionBlock]] = {}
+        self._settings: dict[str, object] = {
+            key: setting.default for key, setting in SETTINGS.items()
+        }
+        self._listeners: list[Callable[[AppEvent], None]] = []
+        self._stop: asyncio.Event | None = None
+
+    # -- making a world -----------------------------------------------------------------------
+    def now_ms(self) -> int:
+        """The script's clock; every node is a minute after the last."""
+        self._time_ms += 60_000
+        return self._time_ms
+
+    def add_project(self, name: str, path: str) -> Project:
+        """A known project."""
+        project = Project(
+            id=ProjectId(f"p{len(self._projects)}"),
+            name=name,
+            path=path,
+            created_at_ms=self.now_ms(),
+        )
+        self._projects[project.id] = project
+        return project
+
+    def add_conversation(
+        self, title: str, turns: list[tuple[str, str]], project: Project | None = None
+    ) -> Conversation:
+        """A stored conversation of (question, answer) turns."""
+        moment = self.now_ms()
+        conversation = Conversation(
+            id=ConversationId(f"c{len(self._conversations)}"),
+            title=title,
+            project_id=project.id if project else None,
+            created_at_ms=moment,
+            updated_at_ms=moment,
+        )
+        self._conversations[conversation.id] = conversation
+        for question, answer in turns:
+            asked = self.add_node(Role.USER, question, conversation)
+            replied = self.add_node(Role.ASSISTANT, answer, conversation, reply_to=asked.id)
+            stats = TurnStats(
+                prompt_tokens=900,
+                reused_tokens=870,
+                answer_tokens=max(1, len(answer) // 4),
+                decode_s=max(0.1, len(answer) / 47),
+            )
+            self._traces[replied.id] = (self.memories, stats)
+        return self._conversations[conversation.id]
+
+    def add_node(
+        self,
+        role: Role,
+        content: str,
+        conversation: Conversation | None = None,
+        *,
+        kind: NodeKind = NodeKind.MESSAGE,
+        reply_to: NodeId | None = None,
+        uri: str | None = None,
+    ) -> Node:
+        """A stored node."""
+        self._sequence += 1
+        node = Node(
+            id=NodeId(f"n{self._sequence}"),
+            seq=self._sequence,
+            kind=kind,
+            role=role,
+            content=content,
+            created_at_ms=self.now_ms(),
+            conversation_id=conversation.id if conversation else None,
+            reply_to=reply_to,
+            source_uri=uri,
+        )
+        self._nodes[node.id] = node
+        if conversation is not None:
+            stored = self._conversations[conversation.id]
+            self._conversations[conversation.id] = replace(
+                stored, updated_at_ms=node.created_at_ms, message_count=stored.message_count + 1
+            )
+            block_kind = BlockKind.USER if role is Role.USER else BlockKind.ASSISTANT
+            self._page_in(conversation.id, node, block_kind)
+        return node
+
+    def _page_in(self, conversation_id: ConversationId, node: Node, kind: BlockKind) -> None:
+        blocks = self._blocks.setdefault(conversation_id, [])
+        if any(block.block.node_id == node.id for block in blocks):
+            return
+        block = Block(
+            id=len(blocks) + 1,
+            turn=len(blocks) // 2,
+            kind=kind,
+            node_id=node.id,
+            text=node.content,
+            tokens=max(6, len(node.content) // 3),
+            loaded_at_ms=node.created_at_ms,
+            pointer=PointerKind.PLACEHOLDER if kind is BlockKind.MEMORY else PointerKind.REAL,
+        )
+        heat = 1.0 + (len(node.content) % 7)
+        blocks.append(
+            RegionBlock(block=block, heat=heat, pinned=False, cached=True, title=node.content[:60])
+        )
+
+    def used(self, title: str, *, way: str = "rag", score: float = 0.8) -> UsedMemory:
+        """A memory as a turn would report it."""
+        from memory.values import Way
+
+        node = self.add_node(Role.USER, title, kind=NodeKind.NOTE)
+        return UsedMemory(
+            node_id=node.id,
+            way=Way(way),
+            score=score,
+            similarity=0.74,
+            lexical=0.5,
+            reason="gate",
+            title=title[:50],
+            excerpt=title,
+            created_at_ms=node.created_at_ms,
+            conversation_id=None,
+        )
+
+    def tell(self, event: AppEvent) -> None:
+        """Sends an application event to the listeners."""
+        for listener in list(self._listeners):
+            listener(event)
+
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
+    # -- life ---------------------------------------------------------------------------------
+    async def start(self, progress: ProgressSink) -> None:
+        """Opens."""
+        progress(Progress(step="opening", done=0, total=0))
+        await asyncio.sleep(0)
+        if self.fail_start is not None:
+            raise ProblemError(self.fail_start)
+        self.started = True
+
+    async def shutdown(self) -> None:
+        """Ends the turn and closes."""
+        self.shutdowns += 1
+        await self.stop()
+
+    def subscribe(self, listener: Callable[[AppEvent], None]) -> Unsubscribe:
+        """Adds a listener."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def engine_status(self) -> EngineStatus:
+        """The scripted state."""
+        return self.status
+
+    # -- turns --------------------------------------------------------------------------------
+    async def ask(self, request: AskRequest) -> AsyncIterator[TurnEvent]:
+        """Plays one turn."""
+        if self._stop is not None:
+            raise ProblemError(Problem(code=ProblemCode.BUSY))
+        if self.fail_next is not None:
+            problem, self.fail_next = self.fail_next, None
+            raise ProblemError(problem)
+        self.requests.append(request)
+        self._stop = asyncio.Event()
+        try:
+            async for event in self._turn(request, self._stop):
+                yield event
+        finally:
+            self._stop = None
+
+    async def _turn(self, request: AskRequest, stop: asyncio.Event) -> AsyncIterator[TurnEvent]:
+        conversation = self._conversation_for(request)
+        question = self.add_node(Role.USER, request.text, conversation)
+        answer = self.add_node(Role.ASSISTANT, "", conversation, reply_to=question.id)
+        yield TurnAccepted(
+            conversation=self._conversations[conversation.id],
+            question=question,
+            answer_id=answer.id,
+        )
+        self.tell(ConversationsChanged())
+        yield PhaseChanged(phase=Phase.RECALLING)
+        await asyncio.sleep(STEP_S)
+        if self.memories:
+            for memory in self.memories:
+                self._page_in(conversation.id, self._nodes[memory.node_id], BlockKind.MEMORY)
+            yield MemoriesFound(memories=self.memories)
+        yield PhaseChanged(phase=Phase.READING, done=0, total=1_240, left_s=14.0)
+        await asyncio.sleep(STEP_S)
+        for problem in self.notices:
+            yield Notice(problem=problem)
+        self.notices.clear()
+        yield PhaseChanged(phase=Phase.WRITING, rate=11.8)
+        text = self.answers.popleft() if self.answers else f"You said: {request.text}"
+        written = ""
+        for start in range(0, len(text), PIECE):
+            if start and self.gate is not None:
+                await self._wait_for_gate(stop)
+            if stop.is_set():
+                break
+            piece = text[start : start + PIECE]
+            written += piece
+            yield TextDelta(text=piece)
+            await asyncio.sleep(STEP_S)
+        yield self._finish(answer, written, stopped=stop.is_set())
+
+    async def _wait_for_gate(self, stop: asyncio.Event) -> None:
+        assert self.gate is not None
+        loop = asyncio.get_running_loop()
+        waits = {loop.create_task(event.wait()) for event in (self.gate, stop)}
+        _done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+
+    def _finish(self, answer: Node, text: str, *, stopped: bool) -> TurnFinished:
+        status = NodeStatus.CANCELLED if stopped else NodeStatus.COMPLETE
+        stored = replace(answer, content=text, status=status)
+        self._nodes[answer.id] = stored
+        stats = TurnStats(
+            prompt_tokens=3_412,
+            reused_tokens=3_310,
+            answer_tokens=142,
+            prefill_s=0.4,
+            decode_s=12.03,
+            first_token_s=0.6,
+            recall_ms=18.0,
+        )
+        self._traces[answer.id] = (self.memories, stats)
+        assert answer.conversation_id is not None
+        self.tell(
+            MemoryChanged(
+                events=(RegionChanged(conversation_id=answer.conversation_id, paged_in=2),)
+            )
+        )
+        return TurnFinished(answer=stored, status=status, memories=self.memories, stats=stats)
+
+    def _conversation_for(self, request: AskRequest) -> Conversation:
+        if request.conversation_id is not None:
+            return self._conversations[request.conversation_id]
+        project = self._projects.get(request.project_id) if request.project_id else None
+        return self.add_conversation(request.text[:40], [], project)
+
+    async def stop(self) -> None:
+        """Stops the turn."""
+        self.stops += 1
+        if self._stop is not None:
+            self._stop.set()
+
+    async def attach(self, *, name: str, text: str) -> Attachment:
+        """Stores a document."""
+        node = self.add_node(Role.NONE, text, kind=NodeKind.DOCUMENT, uri=name)
+        return Attachment(node_id=node.id, name=name, size_bytes=len(text.encode()))
+
+    # -- reading ------------------------------------------------------------------------------
+    async def projects(self) -> tuple[Project, ...]:
+        """Known projects."""
+        return tuple(self._projects.values())
+
+    async def open_project(self, path: Path) -> Project:
+        """Makes a folder a project."""
+        if not path.is_dir():  # noqa: ASYNC240 - a fake
+            raise ProblemError(
+                Problem(code=ProblemCode.NO_PROJECT_FOLDER, fields={"path": str(path)})
+            )
+        return self.add_project(path.name, str(path))
+
+    async def conversations(self) -> tuple[Conversation, ...]:
+        """Newest first."""
+        return tuple(sorted(self._conversations.values(), key=lambda item: -item.updated_at_ms))
+
+    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
+        """Gives another title."""
+        self._conversations[conversation_id] = replace(
+            self._conversations[conversation_id], title=title
+        )
+        self.tell(ConversationsChanged())
+
+    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
+        """In order."""
+        await asyncio.sleep(0)
+        return tuple(
+            node for node in self._nodes.values() if node.conversation_id == conversation_id
+        )
+
+    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
+        """Memories and figures."""
+        return self._traces.get(answer.id, ((), TurnStats()))
+
+    async def node(self, node_id: NodeId) -> Node | None:
+        """One node."""
+        return self._nodes.get(node_id)
+
+    async def search(self, text: str) -> tuple[SearchHit, ...]:
+        """Substring search."""
+        hits = [
+            SearchHit(
+                node=node,
+                conversation=self._conversations[node.conversation_id],
+                excerpt=node.content[:120],
+            )
+            for node in reversed(self._nodes.values())
+            if node.conversation_id is not None and text.casefold() in node.content.casefold()
+        ]
+        return tuple(hits)
+
+    # -- panels -------------------------------------------------------------------------------
+    async def region(self, conversation_id: ConversationId | None) -> RegionSnapshot:
+        """The scripted window."""
+        blocks = tuple(self._blocks.get(conversation_id, ())) if conversation_id else ()
+        used = SYSTEM_TOKENS + sum(block.block.tokens for block in blocks)
+        return RegionSnapshot(
+            conversation_id=conversation_id,
+            window_tokens=WINDOW_TOKENS,
+            system_tokens=SYSTEM_TOKENS,
+            reserve_tokens=RESERVE_TOKENS,
+            blocks=blocks,
+            reused_tokens=round(used * 0.97) if blocks else 0,
+            prompt_tokens=used if blocks else 0,
+        )
+
+    async def queue(self, conversation_id: ConversationId | None) -> QueueSnapshot:
+        """Hottest first."""
+        blocks = self._blocks.get(conversation_id, []) if conversation_id else []
+        entries = [
+            QueueEntry(
+                block_id=shown.block.id,
+                node_id=shown.block.node_id,
+                title=shown.title,
+                kind=shown.block.kind,
+                pointer=shown.block.pointer,
+                heat=shown.heat,
+                tokens=shown.block.tokens,
+                pinned=shown.pinned,
+                loaded_at_ms=shown.block.loaded_at_ms,
+            )
+            for shown in sorted(blocks, key=lambda item: -item.heat)
+        ]
+        return QueueSnapshot(conversation_id=conversation_id, entries=tuple(entries))
+
+    async def ledger(self) -> LedgerSnapshot:
+        """The scripted ledger."""
+        return replace(self.ledger_snapshot, nodes=len(self._nodes))
+
+    async def fatigue(self) -> FatigueSnapshot:
+        """The scripted meter."""
+        return self.fatigue_snapshot
+
+    async def statistics(self) -> Statistics:
+        """Counts."""
+        return Statistics(
+            nodes=len(self._nodes),
+            conversations=len(self._conversations),
+            embedded=len(self._nodes) - self.pending,
+            pending_embeddings=self.pending,
+            edges=0,
+            learning_events=0,
+            stores=self.health,
+        )
+
+    async def pin(self, conversation_id: ConversationId, block_id: int, *, pinned: bool) -> None:
+        """Pins."""
+        blocks = self._blocks[conversation_id]
+        blocks[:] = [
+            replace(item, pinned=pinned) if item.block.id == block_id else item for item in blocks
+        ]
+        self.tell(MemoryChanged(events=(RegionChanged(conversation_id=conversation_id),)))
+
+    async def evict(self, conversation_id: ConversationId, block_id: int) -> None:
+        """Evicts."""
+        blocks = self._blocks[conversation_id]
+        blocks[:] = [item for item in blocks if item.block.id != block_id]
+        self.tell(
+            MemoryChanged(events=(RegionChanged(conversation_id=conversation_id, evicted=1),))
+        )
+
+    async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
+        """Notes the judgement."""
+        self.rejected.append((answer_id, memory_id))
+
+    async def audit(self, *, fix: bool) -> AuditReport:
+        """Always clean."""
+        return AuditReport(nodes=len(self._nodes))
+
+    async def rebuild(self) -> AuditReport:
+        """Always clean."""
+        return AuditReport(nodes=len(self._nodes))
+
+    # -- models and settings --------------------------------------------------------------------
+    async def models(self) -> tuple[ModelStatus, ...]:
+        """Three models."""
+        facts = {
+            "standard": ("Qwen2.5 Coder 1.5B", "chat", 1_117_320_768, 2_400_000_000, "Apache-2.0"),
+            "light": ("Qwen2.5 Coder 0.5B", "chat", 491_400_064, 1_200_000_000, "Apache-2.0"),
+            "e5": ("multilingual-e5-small", "embedding", 118_000_000, 300_000_000, "MIT"),
+        }
+        return tuple(
+            ModelStatus(
+                id=model_id,
+                name=name,
+                purpose=purpose,
+                size_bytes=size,
+                ram_bytes=ram,
+                licence=licence,
+                state=self.model_states[model_id],
+                path=Path(f"{model_id}.gguf"),
+                selected=model_id in (self.selected, "e5"),
+            )
+            for model_id, (name, purpose, size, ram, licence) in facts.items()
+        )
+
+    async def obtain_model(
+        self, model_id: str, progress: ProgressSink, file: Path | None = None
+    ) -> None:
+        """Downloads in four steps; `gate` holds it half-way."""
+        for quarter in range(1, 5):
+            progress(
+                Progress(
+                    step="model_download", done=quarter, total=4, rate=12_400_000.0, left_s=40.0
+                )
+            )
+            await asyncio.sleep(STEP_S)
+            if quarter == 2 and self.gate is not None:
+                await self.gate.wait()
+        if self.model_problem is not None:
+            raise ProblemError(self.model_problem)
+        self.model_states[model_id] = "ready"
+
+    async def select_model(self, model_id: str) -> None:
+        """Uses another."""
+        self.selected = model_id
+        self._settings["models.chat"] = model_id
+        self.tell(StatusChanged())
+
+    def setting(self, key: str) -> object:
+        """A value."""
+        return self._settings[key]
+
+    async def change_setting(self, key: str, value: object) -> None:
+        """Validates like the real one."""
+        self._settings[key] = SETTINGS[key].validate(value)

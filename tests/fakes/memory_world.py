@@ -1,0 +1,102 @@
+"""A memory engine in a folder, with a fake clock, embedder and sink, and the few verbs that tests speak in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from memory.config import MemoryConfig, RestConfig, VectorConfig
+from memory.engine import MemoryEngine
+from memory.values import (
+    ConversationId,
+    Node,
+    NodeDraft,
+    NodeId,
+    NodeKind,
+    NodeStatus,
+    RecallQuery,
+    RecallResult,
+    Role,
+)
+from tests.fakes.clock import FakeClock
+from tests.fakes.driver import drive
+from tests.fakes.embedder import EPOCH, HashEmbedder
+from tests.fakes.events import EventRecorder
+
+NO_HOST = MemoryConfig(vectors=VectorConfig(host=False), rest=RestConfig(texts_per_run=64))
+
+
+class MemoryWorld:
+    """Opens, speaks, closes. The vector host is off unless the configuration says otherwise."""
+
+    def __init__(self, path: Path, config: MemoryConfig = NO_HOST) -> None:
+        self.path = path
+        self.config = config
+        self.clock = FakeClock()
+        self.events = EventRecorder()
+        self.embedder = HashEmbedder()
+        self.epoch = EPOCH
+        self.engine = self._open()
+
+    def _open(self) -> MemoryEngine:
+        return MemoryEngine.open(
+            self.path,
+            config=self.config,
+            clock=self.clock,
+            sink=self.events,
+            embedder=self.epoch,
+        )
+
+    def reopen(self) -> None:
+        """Closes and opens again."""
+        self.engine.close()
+        self.engine = self._open()
+
+    def use_epoch(self, name: str) -> None:
+        """Another embedder, from the next opening on."""
+        self.epoch = replace(EPOCH, name=name)
+
+    def conversation(self) -> ConversationId:
+        return self.engine.create_conversation().id
+
+    def say(
+        self, text: str, conversation: ConversationId | None = None, **fields: object
+    ) -> Node:
+        """The user says something."""
+        draft = NodeDraft(
+            kind=NodeKind.MESSAGE,
+            role=Role.USER,
+            content=text,
+            conversation_id=conversation or self.conversation(),
+        )
+        return self.engine.record(replace(draft, **fields))
+
+    def answer(
+        self,
+        question: Node,
+        text: str,
+        *,
+        derived_from: tuple[NodeId, ...] = (),
+        status: NodeStatus = NodeStatus.COMPLETE,
+    ) -> Node:
+        """The assistant answers."""
+        partial = self.engine.begin_answer(question=question)
+        return self.engine.finish_answer(
+            partial.id, content=text, status=status, derived_from=derived_from
+        )
+
+    def digest(self, runs_max: int = 1000) -> None:
+        """Until nothing is pending."""
+        for _ in range(runs_max):
+            if not drive(self.engine.digest(), self.embedder):
+                return
+        raise AssertionError("digest never ends")
+
+    def recall(self, text: str, **fields: object) -> RecallResult:
+        return drive(
+            self.engine.recall(replace(RecallQuery(text=text), **fields)), self.embedder
+        )
+
+    def found(self, text: str, **fields: object) -> list[str]:
+        """Contents of the pages, best first."""
+        return [page.node.content for page in self.recall(text, **fields).pages]

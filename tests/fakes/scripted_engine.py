@@ -1,0 +1,158 @@
+"""An engine without a model: the real worker, protocol and process around a scripted backend.
+
+Deterministic. An answer is made from the question: `scripted answer <n words of the question>` repeated to the length that
+`say:<words>` in the question asks for; `slow` makes each word take a while, `hang` never answers, `die` kills the process.
+Embeddings are hashed bags of character pairs, so related texts are near. Token = three characters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from growbox_app.engine import protocol as p
+from growbox_app.engine.worker import Worker, die_with_parent
+
+DIMENSION = 384
+WORD_S = 0.02
+
+
+def run(pipe: Connection) -> None:
+    """Spawn target."""
+    die_with_parent()
+    Worker(pipe, ScriptedBackend()).run()
+    os._exit(0)
+
+
+def embed(text: str) -> np.ndarray:
+    """float32[384], normalised."""
+    vector = np.full(DIMENSION, 0.02, dtype=np.float32)
+    folded = re.sub(r"\W+", " ", text.lower()).strip()
+    for start in range(max(len(folded) - 1, 1)):
+        digest = hashlib.blake2b(folded[start : start + 2].encode(), digest_size=4).digest()
+        vector[int.from_bytes(digest, "little") % DIMENSION] += 1.0
+    return vector / np.linalg.norm(vector)
+
+
+def tokens_of(text: str) -> int:
+    """Three characters are a token."""
+    return -(-len(text) // 3)
+
+
+def answer_to(question: str) -> str:
+    """The script."""
+    wanted = re.search(r"say:(\d+)", question)
+    words = (question.split("]\n", 1)[-1].split() or ["nothing"])[:8]
+    count = int(wanted.group(1)) if wanted else len(words)
+    return "scripted answer: " + " ".join(words[index % len(words)] for index in range(count))
+
+
+class ScriptedBackend:
+    """Implements `worker.Backend`."""
+
+    def __init__(self) -> None:
+        self._abort = threading.Event()
+        self._context = 0
+        self._cached: list[str] = []
+
+    def abort(self, on: bool) -> None:
+        if on:
+            self._abort.set()
+        else:
+            self._abort.clear()
+
+    def load(self, request: p.Load, send: Callable[[p.Answer], None]) -> p.DoneLoad:
+        self._context = request.context_tokens
+        send(p.LoadProgress(id=request.id, share=1.0))
+        return p.DoneLoad(
+            id=request.id,
+            name="scripted",
+            context_tokens=request.context_tokens,
+            tokenizer="scripted",
+            base_overhead=4,
+            user_overhead=2,
+            assistant_overhead=2,
+            prefix_stable=True,
+            seconds=0.0,
+        )
+
+    def work(
+        self,
+        request: p.Request,
+        send: Callable[[p.Answer], None],
+        breathe: Callable[[], None],
+    ) -> p.Answer:
+        match request:
+            case p.Count():
+                return p.DoneCount(id=request.id, counts=tuple(map(tokens_of, request.texts)))
+            case p.Measure():
+                total = self._size(request.messages)
+                return p.DoneMeasure(id=request.id, total=total, cached=0)
+            case p.Chat():
+                return self._chat(request, send)
+            case p.Embed():
+                for _ in request.texts:
+                    breathe()
+                matrix = np.stack([embed(text) for text in request.texts]).astype("<f4")
+                return p.DoneEmbed(
+                    id=request.id,
+                    rows=len(matrix),
+                    dimension=DIMENSION,
+                    vectors=matrix.tobytes(),
+                )
+            case p.Judge():
+                margins = tuple(
+                    4.0 if set(request.query.split()) & set(text.split()) else -4.0
+                    for text in request.candidates
+                )
+                return p.DoneJudge(id=request.id, margins=margins)
+            case p.SaveKv() | p.RestoreKv():
+                return p.DoneKv(id=request.id, tokens=0, bytes=0)
+            case p.Stats():
+                return p.DoneStats(
+                    id=request.id, rss_bytes=0, cached_tokens=0, threads=1, variant="", waiting=0
+                )
+            case _:
+                raise p.EngineFault("engine_error", "unknown request")
+
+    def _size(self, messages: Sequence[p.Message]) -> int:
+        total = 4
+        for message in messages:
+            total += 0 if message.role == "system" else 2
+            total += len(message.ids or ()) + sum(tokens_of(part) for part in message.parts)
+        return total
+
+    def _chat(self, request: p.Chat, send: Callable[[p.Answer], None]) -> p.DoneChat:
+        size = self._size(request.messages)
+        if size >= self._context:
+            raise p.EngineFault("prompt_too_long", tokens=str(size), window=str(self._context))
+        question = request.messages[-1].parts[-1]
+        if "hang" in question:
+            self._abort.wait()
+        words = re.findall(r"\S+\s*", answer_to(question))
+        sent = len(request.prefix)
+        reason = "stop"
+        for number, word in enumerate(words[sent:], start=sent):
+            if "die" in question and number == 3 and not request.prefix:
+                os._exit(9)
+            if self._abort.is_set() or ("slow" in question and self._abort.wait(WORD_S)):
+                reason = "cancelled"
+                break
+            send(p.Delta(id=request.id, text=word, ids=(number,)))
+            sent = number + 1
+        return p.DoneChat(
+            id=request.id,
+            reason=reason,  # type: ignore[arg-type]
+            prompt_tokens=size,
+            reused_tokens=0,
+            answer_tokens=sent - len(request.prefix),
+            prefill_s=0.01,
+            decode_s=0.01,
+            first_token_s=0.01,
+        )

@@ -1,0 +1,131 @@
+"""Both languages say everything, with the same places to fill."""
+
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+from growbox_app.api import EnginePhase, Phase, ProblemCode
+from growbox_app.settings.schema import SETTINGS
+from growbox_app.text import LANGUAGES, catalogue
+from memory.values import BlockKind, NodeKind, NodeStatus, PointerKind, Role, Way
+from ui.menus import CHOICES, COMMANDS, MENUS
+from ui.panels.conversation import SUGGESTIONS
+from ui.panels.fragment_ledger import COLUMNS
+from ui.panels.help_dialogs import FIXED_KEYS
+from ui.panels.settings_dialog import SECTIONS
+from ui.view_models.region import FREE, RESERVE, SYSTEM
+
+ROOT = Path(__file__).resolve().parents[2]
+_LITERAL = re.compile(r"""\btr\(\s*"([a-z0-9_.]+)"|(?:Words|TextButton|show_as|hint)\(\s*"([a-z0-9_]+\.[a-z0-9_.]+)\"""")
+_SECOND = re.compile(r"""(?:IconButton|show_as)\(\s*"[a-z0-9-]+",\s*"([a-z0-9_.]+)\"""")
+_CHOICE = re.compile(r"""tr\(\s*"([a-z0-9_.]+)" if .*? else "([a-z0-9_.]+)\"""", re.DOTALL)
+
+
+def sources() -> list[Path]:
+    return [*sorted((ROOT / "ui").rglob("*.py")), *sorted((ROOT / "growbox_app").rglob("*.py"))]
+
+
+def literal_keys() -> set[str]:
+    keys: set[str] = set()
+    for path in sources():
+        text = path.read_text(encoding="utf-8")
+        for pattern in (_LITERAL, _SECOND, _CHOICE):
+            for match in pattern.finditer(text):
+                keys |= {group for group in match.groups() if group}
+    return keys
+
+
+def computed_keys() -> set[str]:
+    """Keys that the code puts together from an enumeration or a table."""
+    keys = {f"problem.{code}" for code in ProblemCode}
+    keys |= {f"phase.{phase}" for phase in Phase}
+    keys |= {f"engine.{phase}" for phase in EnginePhase}
+    keys |= {f"role.{role}" for role in Role} | {f"way.{way}" for way in Way} | {f"kind.{kind}" for kind in NodeKind}
+    keys |= {f"answer.{status}" for status in NodeStatus if status is not NodeStatus.COMPLETE}
+    keys |= {f"queue.{pointer}" for pointer in PointerKind}
+    keys |= {f"region.kind_{kind}" for kind in (*BlockKind, SYSTEM, FREE, RESERVE)}
+    keys |= {f"setting.{key}.{part}" for key in SETTINGS for part in ("label", "help")}
+    keys |= {f"choice.{setting.key}.{choice}" for setting in SETTINGS.values() for choice in setting.choices}
+    keys |= {f"unit.{setting.unit}" for setting in SETTINGS.values() if setting.unit}
+    keys |= {f"setting.section.{section}" for section in SECTIONS}
+    keys |= {f"command.{command.name}" for command in COMMANDS} | {f"menu.{menu}" for menu in MENUS}
+    keys |= {f"panel.{key}" for key in ("region", "queue", "ledger", "fatigue")}
+    keys |= {f"ledger.{column}" for column in COLUMNS} | {key for key, _keys in FIXED_KEYS}
+    keys |= {f"fatigue.{name}" for name in ("calm", "busy", "tired", "miss", "eviction", "debt")}
+    keys |= {f"empty.{name}{suffix}" for name in SUGGESTIONS for suffix in ("", "_project")}
+    keys |= {f"unit.month_{month}" for month in range(1, 13)}
+    keys |= {f"models.state.{state}" for state in ("missing", "partial", "unverified", "ready", "broken")}
+    return keys | {f"models_page.purpose_{purpose}" for purpose in ("chat", "embedding")}
+
+
+def fields(sentence: str) -> set[str]:
+    return {name for _text, name, _format, _conversion in string.Formatter().parse(sentence) if name}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_key_in_the_code_has_a_sentence(language: str) -> None:
+    known = set(catalogue(language))
+    assert len(literal_keys()) > 120
+    assert sorted((literal_keys() | computed_keys()) - known) == []
+
+
+def test_both_languages_have_the_same_keys() -> None:
+    assert set(catalogue("en")) == set(catalogue("zh"))
+
+
+def test_both_languages_fill_the_same_places() -> None:
+    english, chinese = catalogue("en"), catalogue("zh")
+    different = [key for key in english if fields(english[key]) != fields(chinese[key]) and not key.startswith("unit.day")]
+    assert different == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_two_files_give_the_same_key(language: str) -> None:
+    import tomllib
+
+    from growbox_app.text import _flatten
+
+    seen: dict[str, str] = {}
+    for path in sorted((ROOT / "resources" / "translations" / language).glob("*.toml")):
+        for key in _flatten(tomllib.loads(path.read_text(encoding="utf-8"))):
+            assert key not in seen, f"{key} in {seen[key]} and {path.name}"
+            seen[key] = path.name
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_problem_says_what_happened_and_what_to_do(language: str) -> None:
+    ends = ".。"
+    for code in ProblemCode:
+        sentence = catalogue(language)[f"problem.{code}"]
+        assert sentence[-1] in ends, code
+        marks = sum(sentence.count(mark) for mark in ".。;；,，:")
+        assert marks >= 2, f"{code} says only one thing"
+
+
+def test_the_chinese_sentences_are_chinese() -> None:
+    latin = {
+        key
+        for key, sentence in catalogue("zh").items()
+        if not any("\u4e00" <= character <= "\u9fff" for character in sentence)
+    }
+    allowed = {"role.assistant", "region.kind_assistant", "choice.general.language.en", "unit.MiB", "region.used", "message.attached"}
+    assert {key for key in latin if not key.startswith("cli.")} <= allowed
+    assert "您好" not in catalogue("zh")["empty.recall"]
+
+
+def test_the_design_terms_are_used() -> None:
+    chinese = catalogue("zh")
+    assert chinese["panel.region"] == "上下文区域"
+    assert chinese["panel.queue"] == "索引队列"
+    assert chinese["panel.ledger"] == "碎片台账"
+    assert chinese["panel.fatigue"] == "疲劳度"
+    assert chinese["way.pointer"] == "指针"
+    assert chinese["way.anchor"] == "锚点"
+    assert "淘汰" in chinese["queue.evict"]
+
+
+def test_choices_in_the_menu_are_settings() -> None:
+    for key in CHOICES:
+        assert SETTINGS[key].choices

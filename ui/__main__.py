@@ -1,0 +1,12 @@
+"""`python -m ui` opens the window."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+
+from ui.main import main
+
+if __name__ == "__main__":
+    multiprocessing.freeze_support()
+    sys.exit(main())

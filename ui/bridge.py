@@ -1,0 +1,74 @@
+"""Turns application events into Qt signals, at most ~30 batches a second.
+
+Lives on the event-loop thread, like the events. Signals say what kind of thing changed; receivers then pull snapshots, so a merged or
+missed event can never leave a wrong screen.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from growbox_app.api import (
+    AppEvent,
+    Assistant,
+    ConversationsChanged,
+    MemoryChanged,
+    RaiseWindow,
+    StatusChanged,
+)
+from memory.events import Event
+
+BATCH_MS = 33
+
+
+class Bridge(QObject):
+    """Signals of one assistant.
+
+    Signals: `status_changed()`, `conversations_changed()`, `memory_changed(tuple[Event, ...])`, `raise_requested()`.
+    """
+
+    status_changed = Signal()
+    conversations_changed = Signal()
+    memory_changed = Signal(object)
+    raise_requested = Signal()
+
+    def __init__(self, assistant: Assistant, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._status = False
+        self._conversations = False
+        self._events: list[Event] = []
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(BATCH_MS)
+        self._timer.timeout.connect(self._flush)
+        self._unsubscribe = assistant.subscribe(self._take)
+
+    def close(self) -> None:
+        """Stops listening."""
+        self._unsubscribe()
+        self._timer.stop()
+
+    def _take(self, event: AppEvent) -> None:
+        match event:
+            case StatusChanged():
+                self._status = True
+            case ConversationsChanged():
+                self._conversations = True
+            case MemoryChanged():
+                self._events.extend(event.events)
+            case RaiseWindow():
+                self.raise_requested.emit()
+                return
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def _flush(self) -> None:
+        status, self._status = self._status, False
+        conversations, self._conversations = self._conversations, False
+        events, self._events = tuple(self._events), []
+        if status:
+            self.status_changed.emit()
+        if conversations:
+            self.conversations_changed.emit()
+        if events:
+            self.memory_changed.emit(events)

@@ -1,0 +1,403 @@
+"""Runs conversations: questions, follow-ups that wait, attachments, drafts, opening and finding.
+
+Joins the `Assistant` and the conversation panel on the event-loop thread. One turn runs at a time; what is sent meanwhile waits in order. A
+turn goes on when another conversation is shown. The stored conversation is truth: what a failed turn leaves on the screen is what the
+store has, plus one honest line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from growbox_app.api import (
+    AskRequest,
+    Assistant,
+    Attachment,
+    PhaseChanged,
+    Problem,
+    ProblemCode,
+    ProblemError,
+    TextDelta,
+    TurnAccepted,
+    TurnEvent,
+    TurnFinished,
+)
+from growbox_app.tasks import TaskGroup
+from growbox_app.text import tr
+from memory.ports import Clock
+from memory.values import Conversation, NodeId, ProjectId, Role
+from ui.panels.conversation import ConversationPanel
+from ui.view_models.transcript import Message, Transcript, message_of
+from ui.window_state import NEW_CONVERSATION, WindowState
+
+DRAFT_DELAY_MS = 800
+FILE_BYTES_MAX = 20_000_000
+MESSAGES_PER_SLICE = 40
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Waiting:
+    """A question that was sent and has not been accepted yet."""
+
+    transcript: Transcript
+    text: str
+    attachments: tuple[Attachment, ...]
+    project_id: ProjectId | None
+
+
+def read_text_file(path: Path) -> str | None:
+    """A text file's content; None when it is not text or too large."""
+    if not path.is_file() or path.stat().st_size > FILE_BYTES_MAX:
+        return None
+    content = path.read_bytes()
+    if b"\0" in content[:4096]:
+        return None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+
+
+class ConversationFlow(QObject):
+    """The running conversations.
+
+    Signals: `opened(ConversationId | None)`, `busy_changed(ConversationId | None)`, `memory_touched()`.
+    """
+
+    opened = Signal(object)
+    busy_changed = Signal(object)
+    memory_touched = Signal()
+
+    def __init__(
+        self,
+        assistant: Assistant,
+        panel: ConversationPanel,
+        *,
+        tasks: TaskGroup,
+        clock: Clock,
+        state: WindowState,
+    ) -> None:
+        super().__init__(panel)
+        self._assistant = assistant
+        self._panel = panel
+        self._tasks = tasks
+        self._clock = clock
+        self._state = state
+        self.project_id: ProjectId | None = None
+        self._live: Transcript | None = None
+        self._waiting: list[Waiting] = []
+        self._attaching: set[asyncio.Task[None]] = set()
+        self._openings = 0
+        self._found = -1
+        self._draft_timer = QTimer(self)
+        self._draft_timer.setSingleShot(True)
+        self._draft_timer.setInterval(DRAFT_DELAY_MS)
+        self._draft_timer.timeout.connect(self.keep_draft)
+        self._connect()
+
+    def _connect(self) -> None:
+        panel = self._panel
+        panel.composer.submitted.connect(self.submit)
+        panel.composer.recall_wanted.connect(self._recall_last)
+        panel.composer.large_text.connect(self._attach_paste)
+        panel.composer.files_dropped.connect(self.attach_files)
+        panel.composer.changed.connect(self._draft_timer.start)
+        panel.stop_wanted.connect(self.stop)
+        panel.queue_row.withdrawn.connect(self._withdraw)
+        panel.empty_state.chosen.connect(self._try_suggestion)
+        panel.find_bar.moved.connect(self._find)
+        panel.find_bar.closed.connect(self._close_find)
+        panel.view.rejected.connect(self._reject)
+
+    @property
+    def shown(self) -> Transcript:
+        """The conversation on the screen."""
+        return self._panel.view.transcript
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is being made."""
+        return self._live is not None
+
+    # -- asking -------------------------------------------------------------------------------
+    def submit(self) -> None:
+        """Sends what is in the input; while an answer is made it waits its turn."""
+        composer = self._panel.composer
+        if self._attaching:
+            self._tasks.start("submit after attaching", self._submit_when_attached())
+            return
+        text = composer.text().strip()
+        if not text:
+            composer.hint("composer.ask_with_file" if composer.attachments else "composer.empty")
+            return
+        self._waiting.append(
+            Waiting(
+                transcript=self.shown,
+                text=text,
+                attachments=tuple(composer.attachments),
+                project_id=self.project_id,
+            )
+        )
+        composer.show_text("")
+        composer.show_attachments([])
+        self._panel.problem_bar.say(None)
+        self.keep_draft()
+        self._next()
+
+    async def _submit_when_attached(self) -> None:
+        await asyncio.wait(set(self._attaching))
+        self.submit()
+
+    def _next(self) -> None:
+        """Starts the first waiting question when none runs."""
+        if self._live is None and self._waiting:
+            first = self._waiting.pop(0)
+            self._live = first.transcript
+            self._tasks.start("turn", self._ask(first))
+        self._panel.queue_row.show_queue(tuple(item.text for item in self._waiting))
+
+    async def _ask(self, item: Waiting) -> None:
+        transcript = item.transcript
+        request = AskRequest(
+            text=item.text,
+            conversation_id=transcript.conversation_id,
+            project_id=item.project_id
+            if transcript.conversation is None
+            else transcript.conversation.project_id,
+            attachments=item.attachments,
+        )
+        trouble: Problem | None = None
+        accepted = False
+        try:
+            async for event in self._assistant.ask(request):
+                accepted = accepted or isinstance(event, TurnAccepted)
+                self._take(transcript, event, item)
+        except ProblemError as error:
+            trouble = error.problem
+        finally:
+            self._end(transcript, trouble)
+        if trouble is not None and not accepted:
+            self._give_back(item, trouble)
+        else:
+            self._next()
+
+    def _take(self, transcript: Transcript, event: TurnEvent, item: Waiting) -> None:
+        if isinstance(event, TurnAccepted):
+            self._accept(transcript, event, item)
+            return
+        transcript.take(event)
+        if transcript is not self.shown:
+            return
+        if isinstance(event, PhaseChanged):
+            self._panel.show_phase(event)
+        elif isinstance(event, TurnFinished):
+            self._panel.view.finish_stream()
+        else:
+            self._panel.view.stream_changed()
+        if not isinstance(event, TextDelta | PhaseChanged):
+            self.memory_touched.emit()
+
+    def _accept(self, transcript: Transcript, event: TurnAccepted, item: Waiting) -> None:
+        is_new = transcript.conversation is None
+        transcript.conversation = event.conversation
+        transcript.show_question(event.question, event.answer_id, item.attachments)
+        for waiting in self._waiting:
+            if waiting.transcript is transcript:
+                waiting.project_id = event.conversation.project_id
+        if transcript is self.shown:
+            self._panel.view.now_ms = self._clock.now_ms()
+            self._panel.view.messages_added()
+            self._panel.show_phase(transcript.phase)
+            self._panel.refresh_page()
+            if is_new:
+                self._state.keep_last_conversation(event.conversation.id)
+                self.opened.emit(event.conversation.id)
+        self.busy_changed.emit(event.conversation.id)
+        self.memory_touched.emit()
+
+    def _end(self, transcript: Transcript, trouble: Problem | None) -> None:
+        """The turn is over, however it ended."""
+        self._live = None
+        if transcript.running:
+            transcript.abandon(trouble or Problem(code=ProblemCode.INTERNAL))
+        if transcript is self.shown:
+            self._panel.view.finish_stream()
+            self._panel.show_phase(None)
+        self.busy_changed.emit(None)
+        self.memory_touched.emit()
+
+    def _give_back(self, item: Waiting, trouble: Problem) -> None:
+        """A question that was not accepted returns to the input, so that nothing typed is lost."""
+        composer = self._panel.composer
+        if item.transcript is self.shown and not composer.text():
+            composer.show_text(item.text)
+            composer.show_attachments(list(item.attachments))
+        else:
+            self._waiting.insert(0, item)
+        self._panel.problem_bar.say(trouble)
+        self._panel.queue_row.show_queue(tuple(waiting.text for waiting in self._waiting))
+
+    def _withdraw(self, place: int) -> None:
+        item = self._waiting.pop(place)
+        if not self._panel.composer.text():
+            self._panel.composer.show_text(item.text)
+            self._panel.composer.show_attachments(list(item.attachments))
+        self._panel.queue_row.show_queue(tuple(waiting.text for waiting in self._waiting))
+
+    def engine_ready(self) -> None:
+        """Sends what still waits after an outage."""
+        self._next()
+
+    def stop(self) -> None:
+        """Stops the running answer."""
+        if self._live is not None:
+            self._panel.show_stopping()
+            self._tasks.start("stop", self._assistant.stop())
+
+    # -- attaching ----------------------------------------------------------------------------
+    def _attach_paste(self, text: str) -> None:
+        self._start_attaching(self._attach(tr("composer.pasted_name"), text))
+
+    def attach_files(self, paths: list[Path]) -> None:
+        """Attaches text files."""
+        for path in paths:
+            self._start_attaching(self._attach_file(path))
+
+    def _start_attaching(self, work: object) -> None:
+        assert asyncio.iscoroutine(work)
+        task = self._tasks.start("attach", work)
+        self._attaching.add(task)
+        task.add_done_callback(self._attaching.discard)
+
+    async def _attach_file(self, path: Path) -> None:
+        text = await asyncio.get_running_loop().run_in_executor(None, read_text_file, path)
+        if text is None:
+            self._panel.composer.hint("composer.not_text")
+            return
+        await self._attach(path.name, text)
+
+    async def _attach(self, name: str, text: str) -> None:
+        transcript = self.shown
+        try:
+            attachment = await self._assistant.attach(name=name, text=text)
+        except ProblemError as error:
+            self._panel.problem_bar.say(error.problem)
+            return
+        if transcript is self.shown:
+            composer = self._panel.composer
+            composer.show_attachments([*composer.attachments, attachment])
+            self._draft_timer.start()
+
+    # -- drafts and small comforts ----------------------------------------------------------------
+    def _draft_key(self) -> str:
+        return self.shown.conversation_id or NEW_CONVERSATION
+
+    def keep_draft(self) -> None:
+        """Keeps what is in the input for the shown conversation."""
+        self._draft_timer.stop()
+        self._state.keep_draft(
+            self._draft_key(), self._panel.composer.text(), self._panel.composer.attachments
+        )
+
+    def _restore_draft(self) -> None:
+        text, attachments = self._state.draft(self._draft_key())
+        self._panel.composer.show_text(text)
+        self._panel.composer.show_attachments(attachments)
+        self._draft_timer.stop()
+
+    def _recall_last(self) -> None:
+        asked = [message.text for message in self.shown.messages if message.role is Role.USER]
+        if asked:
+            self._panel.composer.show_text(asked[-1])
+
+    def _try_suggestion(self, text: str) -> None:
+        self._panel.composer.show_text(text)
+        self._panel.input.setFocus()
+
+    def _reject(self, answer_id: NodeId, memory_id: NodeId) -> None:
+        self._tasks.start(
+            "not relevant", self._say_trouble(self._assistant.not_relevant(answer_id, memory_id))
+        )
+
+    async def _say_trouble(self, work: object) -> None:
+        assert asyncio.iscoroutine(work)
+        try:
+            await work
+        except ProblemError as error:
+            self._panel.problem_bar.say(error.problem)
+
+    # -- opening ------------------------------------------------------------------------------
+    def new_conversation(self) -> None:
+        """Shows an empty conversation; it is stored with its first question."""
+        self.keep_draft()
+        self._openings += 1
+        self._show(Transcript())
+        self._panel.input.setFocus()
+
+    def _show(self, transcript: Transcript) -> None:
+        self._panel.find_bar.hide()
+        self._panel.problem_bar.say(None)
+        self._panel.show_transcript(transcript, self._clock.now_ms())
+        self._restore_draft()
+        self._state.keep_last_conversation(transcript.conversation_id or "")
+        self.opened.emit(transcript.conversation_id)
+
+    async def open(self, conversation: Conversation, node_id: NodeId | None = None) -> None:
+        """Shows a stored conversation, at a message when one is named."""
+        self._openings += 1
+        opening = self._openings
+        transcript = await self._transcript_of(conversation)
+        if opening != self._openings:
+            return
+        self.keep_draft()
+        self._show(transcript)
+        if node_id is not None:
+            places = [
+                at for at, message in enumerate(transcript.messages) if message.node_id == node_id
+            ]
+            if places:
+                self._panel.view.scroll_to(places[0])
+
+    async def _transcript_of(self, conversation: Conversation) -> Transcript:
+        known = [self.shown, *(item.transcript for item in self._waiting)]
+        for transcript in (*known, *([self._live] if self._live else [])):
+            if transcript.conversation_id == conversation.id and (
+                transcript is self._live or transcript is not self.shown
+            ):
+                return transcript
+        transcript = Transcript(conversation)
+        messages: list[Message] = []
+        for at, node in enumerate(await self._assistant.messages(conversation.id)):
+            if at % MESSAGES_PER_SLICE == MESSAGES_PER_SLICE - 1:
+                await asyncio.sleep(0)
+            if node.role is Role.ASSISTANT:
+                messages.append(message_of(node, *self._assistant.trace_of(node)))
+            else:
+                messages.append(message_of(node))
+        transcript.messages = messages
+        return transcript
+
+    def title_changed(self, conversation: Conversation) -> None:
+        """Takes a new title of a conversation that is open."""
+        if self.shown.conversation_id == conversation.id:
+            self.shown.conversation = conversation
+            self._panel.refresh_page()
+
+    # -- finding ------------------------------------------------------------------------------
+    def _find(self, words: str, step: int) -> None:
+        places = self.shown.find(words)
+        if not places:
+            self._panel.find_bar.say_count(0, 0)
+            return
+        self._found = 0 if step == 0 else (self._found + step) % len(places)
+        self._found = min(self._found, len(places) - 1)
+        self._panel.find_bar.say_count(self._found + 1, len(places))
+        self._panel.view.show_match(places[self._found], words)
+
+    def _close_find(self) -> None:
+        self._panel.find_bar.hide()
+        self._panel.input.setFocus()

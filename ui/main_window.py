@@ -1,0 +1,490 @@
+"""The window: puts the parts together and carries commands out. No business of its own.
+
+Stable names: `conversation_panel` (`.input`, `.stop_button`, `.transcript_text()`), `sidebar`, `status_line`, `panels`, `first_run_page`.
+Closing is a request (`close_wanted`); the application shuts down in order and then lets the process end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QMainWindow,
+    QMenu,
+    QSplitter,
+    QStackedWidget,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from growbox_app.api import Assistant, EnginePhase, Problem, ProblemError, Progress
+from growbox_app.tasks import TaskGroup
+from growbox_app.text import tr
+from memory.ports import Clock
+from memory.values import Conversation, ConversationId, NodeId, Project, ProjectId
+from ui.bridge import Bridge
+from ui.conversation_flow import ConversationFlow
+from ui.memory_panels import MemoryPanels
+from ui.menus import Menus, shortcuts
+from ui.model_setup import ModelSetup
+from ui.panels.controls import refresh
+from ui.panels.conversation import ConversationPanel
+from ui.panels.first_run import FirstRunPage
+from ui.panels.help_dialogs import AboutDialog, KeysDialog
+from ui.panels.settings_dialog import SettingsDialog
+from ui.panels.sidebar import Sidebar
+from ui.panels.status_line import StatusLine
+from ui.theme import theme
+from ui.window_state import WindowState
+
+DEFAULT_SIZE = (1280, 800)
+SIDEBAR_PIXELS = 220
+DOCKS_PIXELS = 300
+
+
+class MainWindow(QMainWindow):
+    """The window of one assistant.
+
+    Signals: `close_wanted()`.
+    """
+
+    close_wanted = Signal()
+
+    def __init__(
+        self,
+        assistant: Assistant,
+        *,
+        state: WindowState,
+        clock: Clock,
+        tasks: TaskGroup,
+        version: str = "",
+    ) -> None:
+        super().__init__()
+        self.setObjectName("main_window")
+        self.setWindowTitle("GrowBox")
+        self._assistant, self._state, self._clock, self._tasks = assistant, state, clock, tasks
+        self._version = version
+        self._conversations: dict[ConversationId, Conversation] = {}
+        self._projects: tuple[Project, ...] = ()
+        self._page_is_forced = False
+        self._engine_problem: Problem | None = None
+        self._settings_dialog: SettingsDialog | None = None
+        self.conversation_panel = ConversationPanel()
+        self.sidebar = Sidebar()
+        self.status_line = StatusLine()
+        self.first_run_page = FirstRunPage()
+        self.panels = MemoryPanels(
+            assistant, self.status_line, tasks=tasks, clock=clock, parent=self
+        )
+        self.flow = ConversationFlow(
+            assistant, self.conversation_panel, tasks=tasks, clock=clock, state=state
+        )
+        self.setup = ModelSetup(assistant, self.first_run_page, tasks=tasks, parent=self)
+        self.bridge = Bridge(assistant, self)
+        self.menus = Menus(self, self.run_command, self.choose)
+        self._arrange()
+        self._connect()
+        self._restore()
+
+    # -- layout -------------------------------------------------------------------------------
+    def _arrange(self) -> None:
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.conversation_panel)
+        self.pages.addWidget(self.first_run_page)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.setHandleWidth(1)
+        self._splitter.addWidget(self.sidebar)
+        self._splitter.addWidget(self.pages)
+        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setSizes([SIDEBAR_PIXELS, DEFAULT_SIZE[0] - SIDEBAR_PIXELS - DOCKS_PIXELS])
+        centre = QWidget()
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._splitter, 1)
+        self.setCentralWidget(centre)
+        self.statusBar().setSizeGripEnabled(False)
+        self.statusBar().addWidget(self.status_line, 1)
+        self.setDockNestingEnabled(True)
+        self.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
+        self.setMinimumSize(760, 480)
+        self.resize(*DEFAULT_SIZE)
+        self.arrange_docks()
+
+    def arrange_docks(self) -> None:
+        """Puts the panels where they are at first."""
+        docks = self.panels.docks
+        for dock in docks.values():
+            dock.setFloating(False)
+            self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
+            dock.show()
+        self.splitDockWidget(docks["region"], docks["queue"], Qt.Orientation.Vertical)
+        self.splitDockWidget(docks["queue"], docks["ledger"], Qt.Orientation.Vertical)
+        self.tabifyDockWidget(docks["ledger"], docks["fatigue"])
+        docks["ledger"].raise_()
+        self.resizeDocks(list(docks.values()), [DOCKS_PIXELS] * 4, Qt.Orientation.Horizontal)
+        stacked = [docks["region"], docks["queue"], docks["ledger"]]
+        self.resizeDocks(stacked, [250, 260, 220], Qt.Orientation.Vertical)
+
+    def _restore(self) -> None:
+        geometry, docks = self._state.geometry()
+        if not geometry.isEmpty():
+            self.restoreGeometry(geometry)
+        if not docks.isEmpty():
+            self.restoreState(docks)
+        sidebar: QByteArray = self._state.sidebar()
+        if not sidebar.isEmpty():
+            self._splitter.restoreState(sidebar)
+        for dock in self.panels.docks.values():
+            dock.visibilityChanged.connect(self._docks_changed)
+        self._docks_changed()
+
+    def keep(self) -> None:
+        """Keeps layout and draft."""
+        self.flow.keep_draft()
+        self._state.keep_geometry(self.saveGeometry(), self.saveState())
+        self._state.keep_sidebar(self._splitter.saveState())
+        self._state.save()
+
+    def _connect(self) -> None:
+        sidebar, flow, panels, setup = self.sidebar, self.flow, self.panels, self.setup
+        sidebar.new_wanted.connect(self.new_conversation)
+        sidebar.folder_wanted.connect(self.ask_folder)
+        sidebar.settings_wanted.connect(self.open_settings)
+        sidebar.search_wanted.connect(lambda text: self._start("search", self._search(text)))
+        sidebar.tree.opened.connect(self.open_conversation)
+        sidebar.tree.project_chosen.connect(self._choose_project)
+        sidebar.tree.renamed.connect(
+            lambda at, title: self._start("rename", self._assistant.rename_conversation(at, title))
+        )
+        sidebar.results.opened.connect(self.open_conversation)
+        flow.opened.connect(self._conversation_opened)
+        flow.busy_changed.connect(sidebar.tree.mark_busy)
+        flow.memory_touched.connect(panels.refresh)
+        panels.trouble.connect(self.say_problem)
+        panels.conversation_wanted.connect(self.open_conversation)
+        panels.mood_changed.connect(self._show_mood)
+        setup.trouble.connect(self.say_problem)
+        setup.needed.connect(self._setup_needed)
+        setup.page_wanted.connect(lambda: self.show_models(forced=False))
+        setup.listed.connect(self._show_model)
+        self.conversation_panel.view.source_wanted.connect(panels.open_source)
+        self.conversation_panel.mood_wanted.connect(lambda: self.run_command("panel_fatigue"))
+        self.conversation_panel.composer.attach_button.clicked.connect(self.ask_files)
+        self.first_run_page.language_chosen.connect(
+            lambda value: self.choose("general.language", value)
+        )
+        self.first_run_page.finished.connect(self.leave_models)
+        self.bridge.status_changed.connect(self._status_changed)
+        self.bridge.conversations_changed.connect(
+            lambda: self._start("conversations", self.update_conversations())
+        )
+        self.bridge.memory_changed.connect(lambda _events: panels.refresh())
+        self.bridge.raise_requested.connect(self.come_forward)
+        self._model_menu = QMenu(self)
+        self._model_menu.aboutToShow.connect(lambda: setup.fill_menu(self._model_menu))
+        self.conversation_panel.model_button.setMenu(self._model_menu)
+
+    # -- life ---------------------------------------------------------------------------------
+    async def start(self) -> None:
+        """Fills the window after the assistant has started."""
+        self.apply_settings()
+        self._show_engine()
+        await self.setup.update()
+        await self.update_conversations()
+        last = self._conversations.get(ConversationId(self._state.last_conversation()))
+        if last is not None:
+            await self.flow.open(last)
+        else:
+            self.flow.new_conversation()
+        self.status_line.show_progress(None)
+        self.panels.refresh()
+
+    def show_progress(self, progress: Progress) -> None:
+        """Shows a step of the start, or of getting the model ready."""
+        self.status_line.show_progress(progress)
+        self.first_run_page.show_progress(progress)
+
+    def apply_settings(self) -> None:
+        """Takes language, theme and text size from the settings."""
+        language = str(self._assistant.setting("general.language"))
+        choice = str(self._assistant.setting("appearance.theme"))
+        size = self._assistant.setting("appearance.font_size")
+        tr.use(language)
+        theme.use(choice, conversation_pixels=size if isinstance(size, int) else None)
+        self._state.keep_appearance(language, choice)
+        self.menus.show_choice("general.language", language)
+        self.menus.show_choice("appearance.theme", choice)
+        self.first_run_page.show_language(language)
+        self.refresh_words()
+
+    def refresh_words(self) -> None:
+        """Renews every word and colour in the window and its dialogs."""
+        self.menus.retranslate()
+        refresh(self)
+        self.sidebar.tree.viewport().update()
+        self._show_tree()
+        self._show_model()
+        self.panels.refresh()
+        if self._settings_dialog is not None:
+            refresh(self._settings_dialog)
+
+    def _start(self, name: str, work: Coroutine[object, object, object]) -> None:
+        self._tasks.start(name, self._guarded(work))
+
+    async def _guarded(self, work: Coroutine[object, object, object]) -> None:
+        try:
+            await work
+        except ProblemError as error:
+            self.say_problem(error.problem)
+
+    def say_problem(self, problem: Problem) -> None:
+        """Says known trouble inline."""
+        self.conversation_panel.problem_bar.say(problem)
+
+    def say_crash(self, path: Path, _text: str) -> None:
+        """Says that something unexpected happened and where it was written down."""
+        self.status_line.say(tr("status.crash", path=path))
+
+    def come_forward(self) -> None:
+        """Shows the window in front of others."""
+        self.showNormal() if self.isMinimized() else self.show()
+        self.raise_()
+        self.activateWindow()
+
+    # -- conversations ------------------------------------------------------------------------
+    async def update_conversations(self) -> None:
+        """Reads the lists of the sidebar anew."""
+        self._projects = await self._assistant.projects()
+        listed = await self._assistant.conversations()
+        self._conversations = {item.id: item for item in listed}
+        self._show_tree()
+        shown = self.flow.shown.conversation_id
+        if shown is not None and shown in self._conversations:
+            self.flow.title_changed(self._conversations[shown])
+
+    def _show_tree(self) -> None:
+        projects = self._projects
+        conversations = tuple(self._conversations.values())
+        self.sidebar.tree.show_all(projects, conversations, self.flow.shown.conversation_id)
+
+    def new_conversation(self) -> None:
+        """Shows an empty conversation."""
+        self.leave_models()
+        self.flow.new_conversation()
+
+    def open_conversation(
+        self, conversation_id: ConversationId, node_id: NodeId | None = None
+    ) -> None:
+        """Shows a stored conversation."""
+        conversation = self._conversations.get(conversation_id)
+        if conversation is not None:
+            self.leave_models()
+            self._start("open conversation", self.flow.open(conversation, node_id))
+
+    def _conversation_opened(self, conversation_id: ConversationId | None) -> None:
+        self.panels.show_conversation(conversation_id)
+        self.sidebar.tree.select(conversation_id)
+        conversation = self._conversations.get(conversation_id) if conversation_id else None
+        if conversation is not None:
+            self._choose_project(conversation.project_id)
+
+    def _choose_project(self, project_id: ProjectId | None) -> None:
+        self.flow.project_id = project_id
+        names = {project.id: project.name for project in self._projects}
+        self.conversation_panel.empty_state.show_project(
+            names.get(project_id, "") if project_id else ""
+        )
+
+    async def _search(self, text: str) -> None:
+        hits = await self._assistant.search(text)
+        self.sidebar.show_hits(text, hits, self._clock.now_ms())
+
+    def ask_folder(self) -> None:
+        """Lets the user choose a folder and makes it a project."""
+        dialog = QFileDialog(self, tr("sidebar.open_folder"))
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(
+            lambda name: self._start("open folder", self.open_folder(Path(name)))
+        )
+        dialog.open()
+
+    async def open_folder(self, path: Path) -> None:
+        """Makes a folder a project and starts a conversation in it."""
+        project = await self._assistant.open_project(path)
+        await self.update_conversations()
+        self._choose_project(project.id)
+        self.flow.new_conversation()
+
+    def ask_files(self) -> None:
+        """Lets the user choose text files to attach."""
+        dialog = QFileDialog(self, tr("composer.attach"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.filesSelected.connect(
+            lambda names: self.flow.attach_files([Path(name) for name in names])
+        )
+        dialog.open()
+
+    # -- models and status ------------------------------------------------------------------------
+    def _status_changed(self) -> None:
+        self._show_engine()
+        self._start("models", self.setup.update())
+        self.panels.refresh()
+
+    def _show_engine(self) -> None:
+        status = self._assistant.engine_status()
+        self.status_line.show_engine(status)
+        self.first_run_page.show_engine(status)
+        self._show_model()
+        bar = self.conversation_panel.problem_bar
+        if (
+            bar.problem is not None
+            and bar.problem == self._engine_problem
+            and status.problem is None
+        ):
+            bar.say(None)
+        self._engine_problem = status.problem
+        if status.phase is EnginePhase.READY:
+            if self._page_is_forced:
+                self.leave_models()
+            self.flow.engine_ready()
+        elif status.phase is EnginePhase.FAILED and status.problem is not None:
+            self.say_problem(status.problem)
+
+    def _show_model(self) -> None:
+        status = self._assistant.engine_status()
+        chosen = [
+            model.name for model in self.setup.models if model.selected and model.purpose == "chat"
+        ]
+        name = status.model_name or (chosen[0] if chosen else tr("engine.no_model"))
+        button = self.conversation_panel.model_button
+        button.setText(f"{name} ▾")
+        button.setAccessibleName(tr("conversation.model", name=name))
+        button.setToolTip(tr("conversation.model", name=name))
+
+    def _show_mood(self, word: str, total: float) -> None:
+        button = self.conversation_panel.mood_button
+        button.setText(f"◐ {tr(f'fatigue.{word}')}")
+        button.setAccessibleName(tr("conversation.mood", total=f"{total:.2f}"))
+        button.setToolTip(tr("conversation.mood", total=f"{total:.2f}"))
+
+    def _setup_needed(self, needed: bool) -> None:
+        if needed and self.pages.currentWidget() is not self.first_run_page:
+            self.show_models(forced=True)
+
+    def show_models(self, *, forced: bool) -> None:
+        """Shows the models page; a forced one goes away by itself when the model answers."""
+        self._page_is_forced = forced
+        self.pages.setCurrentWidget(self.first_run_page)
+
+    def leave_models(self) -> None:
+        """Goes back to the conversation."""
+        self._page_is_forced = False
+        self.pages.setCurrentWidget(self.conversation_panel)
+
+    # -- settings and commands --------------------------------------------------------------------
+    def choose(self, key: str, value: object) -> None:
+        """Changes a setting."""
+        self._tasks.start(f"setting {key}", self.change_setting(key, value))
+
+    async def change_setting(self, key: str, value: object) -> None:
+        """Changes a setting and shows the result, or why it was refused."""
+        row = self._settings_dialog.rows[key] if self._settings_dialog is not None else None
+        try:
+            if key == "models.chat" and value != "auto":
+                await self._assistant.select_model(str(value))
+            else:
+                await self._assistant.change_setting(key, value)
+        except ValueError as error:
+            if row is not None:
+                row.show_trouble(tr("settings.refused", reason=error))
+            return
+        except ProblemError as error:
+            self.say_problem(error.problem)
+            return
+        if row is not None:
+            row.show_value(row.setting.validate(self._assistant.setting(key)))
+        if key.startswith(("general.", "appearance.")):
+            self.apply_settings()
+
+    def open_settings(self) -> None:
+        """Shows the settings beside the work."""
+        if self._settings_dialog is None:
+            dialog = SettingsDialog(self._assistant.setting, self.setup.names(), self)
+            dialog.changed.connect(self.choose)
+            dialog.models_wanted.connect(lambda: self.show_models(forced=False))
+            dialog.destroyed.connect(self._settings_closed)
+            self._settings_dialog = dialog
+        self._settings_dialog.show()
+        self._settings_dialog.raise_()
+        self._settings_dialog.search_field.setFocus()
+
+    def _settings_closed(self) -> None:
+        self._settings_dialog = None
+
+    def run_command(self, name: str) -> None:
+        """Carries a menu command out."""
+        if name.startswith("panel_"):
+            self._toggle_panel(name.removeprefix("panel_"))
+            return
+        panel = self.conversation_panel
+        commands: dict[str, Callable[[], object]] = {
+            "new_conversation": self.new_conversation,
+            "open_folder": self.ask_folder,
+            "attach": self.ask_files,
+            "models": lambda: self.show_models(forced=False),
+            "settings": self.open_settings,
+            "quit": self.close,
+            "input": panel.input.setFocus,
+            "send": panel.input.submit,
+            "stop": self.flow.stop,
+            "rename": lambda: self.sidebar.tree.rename(self.flow.shown.conversation_id),
+            "find": panel.open_find,
+            "search": self._focus_search,
+            "reset_layout": self.arrange_docks,
+            "keys": lambda: KeysDialog(shortcuts(), self).show(),
+            "about": lambda: AboutDialog(self._version, self).show(),
+        }
+        commands[name]()
+
+    def _focus_search(self) -> None:
+        self.sidebar.search_field.setFocus()
+        self.sidebar.search_field.selectAll()
+
+    def _toggle_panel(self, key: str) -> None:
+        """Shows and focuses a panel; hides it when it was in front already."""
+        dock = self.panels.docks[key]
+        if dock.isVisible() and not dock.visibleRegion().isEmpty():
+            dock.hide()
+        else:
+            dock.show()
+            dock.raise_()
+            dock.widget().setFocus()
+        self._docks_changed()
+
+    def _docks_changed(self) -> None:
+        for key, dock in self.panels.docks.items():
+            self.menus.action(f"panel_{key}").setChecked(not dock.isHidden())
+            dock.show_tabbed(tabbed=bool(self.tabifiedDockWidgets(dock)))
+
+    # -- events -------------------------------------------------------------------------------
+    @override
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Closing is asked for; the application does it in order."""
+        event.ignore()
+        self.close_wanted.emit()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.conversation_panel.composer.fit()

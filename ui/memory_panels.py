@@ -1,0 +1,157 @@
+"""Keeps the four panels and the status line true: pulls snapshots when memory changed, at most a few times a second.
+
+Also carries out what the panels offer: pin, evict, open a source. Event-loop thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QWidget
+
+from growbox_app.api import Assistant, ProblemError
+from growbox_app.tasks import TaskGroup
+from memory.ports import Clock
+from memory.values import ConversationId, NodeId
+from ui.panels.context_region import ContextRegionPanel
+from ui.panels.dock import PanelDock
+from ui.panels.fatigue_meter import FatiguePanel
+from ui.panels.fragment_ledger import FragmentLedgerPanel
+from ui.panels.index_queue import IndexQueuePanel
+from ui.panels.source_dialog import SourceDialog
+from ui.panels.status_line import StatusLine
+from ui.view_models import wording
+from ui.view_models.fatigue import mood
+
+PULL_MS = 150
+
+
+class MemoryPanels(QObject):
+    """The panels of the memory.
+
+    Signals: `trouble(Problem)`, `conversation_wanted(ConversationId, NodeId)`, `mood_changed(str word, float total)`.
+    """
+
+    trouble = Signal(object)
+    conversation_wanted = Signal(object, object)
+    mood_changed = Signal(str, float)
+
+    def __init__(
+        self,
+        assistant: Assistant,
+        status_line: StatusLine,
+        *,
+        tasks: TaskGroup,
+        clock: Clock,
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self._assistant = assistant
+        self._status_line = status_line
+        self._tasks = tasks
+        self._clock = clock
+        self._window = parent
+        self._conversation_id: ConversationId | None = None
+        self._pulling = False
+        self._stale = False
+        self.region = ContextRegionPanel()
+        self.queue = IndexQueuePanel()
+        self.ledger = FragmentLedgerPanel()
+        self.fatigue = FatiguePanel()
+        self.docks = {
+            "region": PanelDock("region", self.region),
+            "queue": PanelDock("queue", self.queue),
+            "ledger": PanelDock("ledger", self.ledger),
+            "fatigue": PanelDock("fatigue", self.fatigue),
+        }
+        for key, panel in (
+            ("region", self.region),
+            ("queue", self.queue),
+            ("ledger", self.ledger),
+            ("fatigue", self.fatigue),
+        ):
+            panel.summary_changed.connect(self.docks[key].show_summary)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(PULL_MS)
+        self._timer.timeout.connect(self._start_pull)
+        self.region.source_wanted.connect(self.open_source)
+        self.queue.source_wanted.connect(self.open_source)
+        self.queue.pin_wanted.connect(self._pin)
+        self.queue.evict_wanted.connect(self._evict)
+
+    def show_conversation(self, conversation_id: ConversationId | None) -> None:
+        """Shows the memory of another conversation."""
+        self._conversation_id = conversation_id
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Asks for fresh snapshots soon; many calls make one pull."""
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def _start_pull(self) -> None:
+        if self._pulling:
+            self._stale = True
+            return
+        self._tasks.start("snapshots", self.pull())
+
+    async def pull(self) -> None:
+        """Pulls all snapshots and shows them."""
+        self._pulling = True
+        try:
+            await self._pull_once()
+        except ProblemError as error:
+            self.trouble.emit(error.problem)
+        finally:
+            self._pulling = False
+        if self._stale:
+            self._stale = False
+            self.refresh()
+
+    async def _pull_once(self) -> None:
+        conversation_id = self._conversation_id
+        self.region.show_snapshot(await self._assistant.region(conversation_id))
+        self.queue.show_snapshot(await self._assistant.queue(conversation_id))
+        ledger = await self._assistant.ledger()
+        self.ledger.show_snapshot(ledger, self._clock.now_ms())
+        self.docks["ledger"].show_figure(wording.number(len(ledger.open)))
+        fatigue = await self._assistant.fatigue()
+        self.fatigue.show_snapshot(fatigue)
+        self.docks["fatigue"].show_figure(f"{fatigue.total:.2f}")
+        self.mood_changed.emit(mood(fatigue.total), fatigue.total)
+        self._status_line.show_statistics(await self._assistant.statistics())
+
+    # -- what the panels offer ----------------------------------------------------------------
+    def _pin(self, block_id: int, pinned: bool) -> None:
+        if self._conversation_id is not None:
+            self._act(self._assistant.pin(self._conversation_id, block_id, pinned=pinned))
+
+    def _evict(self, block_id: int) -> None:
+        if self._conversation_id is not None:
+            self._act(self._assistant.evict(self._conversation_id, block_id))
+
+    def _act(self, work: Awaitable[None]) -> None:
+        self._tasks.start("panel action", self._carry_out(work))
+
+    async def _carry_out(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except ProblemError as error:
+            self.trouble.emit(error.problem)
+        self.refresh()
+
+    def open_source(self, node_id: NodeId) -> None:
+        """Shows where a memory came from."""
+        self._tasks.start("open source", self._show_source(node_id))
+
+    async def _show_source(self, node_id: NodeId) -> None:
+        node = await self._assistant.node(node_id)
+        if node is None:
+            return
+        conversations = {item.id: item for item in await self._assistant.conversations()}
+        conversation = conversations.get(node.conversation_id) if node.conversation_id else None
+        dialog = SourceDialog(node, conversation, self._clock.now_ms(), self._window)
+        dialog.conversation_wanted.connect(self.conversation_wanted)
+        dialog.show()

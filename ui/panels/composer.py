@@ -1,0 +1,276 @@
+"""The input: a field that grows, chips for what is attached, a send button.
+
+Safe for input methods: while a composition is open, Enter belongs to it. A paste above `PASTE_BYTES_MAX` never enters the field (Qt needs many
+seconds for a long line); it is handed out as an attachment.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QDragEnterEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QFocusEvent,
+    QKeyEvent,
+    QTextCursor,
+)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QTextEdit, QVBoxLayout, QWidget
+from typing_extensions import override
+
+from growbox_app.api import Attachment
+from growbox_app.text import tr
+from ui.panels.controls import IconButton, QuietLabel
+from ui.theme import theme
+from ui.view_models import wording
+
+PASTE_BYTES_MAX = 8_192
+HEIGHT_SHARE_MAX = 0.4
+LINE_PADDING = 20
+
+
+class InputField(QTextEdit):
+    """The text field.
+
+    Signals: `submitted()`, `recall_wanted()`, `large_text(str)`, `files_dropped(list[Path])`, `focus_changed(bool)`.
+    """
+
+    submitted = Signal()
+    recall_wanted = Signal()
+    large_text = Signal(str)
+    files_dropped = Signal(object)
+    focus_changed = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("conversation_input")
+        self.setAcceptRichText(False)
+        self.setTabChangesFocus(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        self.document().setDocumentMargin(2)
+        self.setProperty("look", "flat")
+
+    def composing(self) -> bool:
+        """Whether an input method is composing at the cursor."""
+        layout = self.textCursor().block().layout()
+        return bool(layout.preeditAreaText())
+
+    def submit(self) -> None:
+        """Sends what is in the field, as Enter does."""
+        self.submitted.emit()
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if self.composing():
+            if enter:
+                event.accept()
+                return
+            super().keyPressEvent(event)
+            return
+        if enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.submitted.emit()
+            return
+        if event.key() == Qt.Key.Key_Up and not self.toPlainText():
+            self.recall_wanted.emit()
+            return
+        super().keyPressEvent(event)
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focus_changed.emit(True)
+
+    @override
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.focus_changed.emit(False)
+
+    @override
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        paths = _local_files(source)
+        if paths:
+            self.files_dropped.emit(paths)
+            return
+        text = source.text()
+        if len(text) > PASTE_BYTES_MAX or len(text.encode()) > PASTE_BYTES_MAX:
+            self.large_text.emit(text)
+            return
+        self.textCursor().insertText(text)
+
+    @override
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return source.hasText() or source.hasUrls()
+
+    @override
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls() or event.mimeData().hasText():
+            event.acceptProposedAction()
+
+    @override
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        event.acceptProposedAction()
+
+    @override
+    def dropEvent(self, event: QDropEvent) -> None:
+        paths = _local_files(event.mimeData())
+        if paths:
+            self.files_dropped.emit(paths)
+            event.acceptProposedAction()
+        else:
+            super().dropEvent(event)
+
+
+def _local_files(source: QMimeData) -> list[Path]:
+    return [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
+
+
+class AttachmentChip(QFrame):
+    """A stored attachment, or one that is being stored, before it is sent.
+
+    Signals: `removed()`.
+    """
+
+    removed = Signal()
+
+    def __init__(self, name: str, size_bytes: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("look", "chip")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 2, 2, 2)
+        row.setSpacing(4)
+        self._words = QuietLabel(f"{name} · {wording.size(size_bytes)}", look="")
+        remove = IconButton("x", "composer.remove")
+        remove.clicked.connect(self.removed)
+        row.addWidget(self._words)
+        row.addWidget(remove)
+
+
+class Composer(QFrame):
+    """Field, chips and send button.
+
+    Signals: `submitted()`, `large_text(str)`, `files_dropped(list[Path])`, `recall_wanted()`, `changed()`.
+    """
+
+    submitted = Signal()
+    large_text = Signal(str)
+    files_dropped = Signal(object)
+    recall_wanted = Signal()
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("look", "composer")
+        self.attachments: list[Attachment] = []
+        self.field = InputField(self)
+        self.send_button = IconButton("send-horizontal", "composer.send")
+        self.send_button.name_shortcut("Enter")
+        self.send_button.tint("accent")
+        self.attach_button = IconButton("paperclip", "composer.attach")
+        self._chips = QHBoxLayout()
+        self._chips.setContentsMargins(0, 0, 0, 0)
+        self._chips.setSpacing(6)
+        self._chips.addStretch(1)
+        self._chip_row = QWidget()
+        self._chip_row.setLayout(self._chips)
+        self._chip_row.hide()
+        self._hint = QuietLabel()
+        self._hint.setWordWrap(True)
+        self._hint.hide()
+        self._hint_key = ""
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self.field, 1)
+        row.addWidget(self.attach_button, 0, Qt.AlignmentFlag.AlignBottom)
+        row.addWidget(self.send_button, 0, Qt.AlignmentFlag.AlignBottom)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 8, 8, 8)
+        column.setSpacing(6)
+        column.addWidget(self._chip_row)
+        column.addLayout(row)
+        column.addWidget(self._hint)
+        self.field.submitted.connect(self.submitted)
+        self.field.recall_wanted.connect(self.recall_wanted)
+        self.field.large_text.connect(self.large_text)
+        self.field.files_dropped.connect(self.files_dropped)
+        self.send_button.clicked.connect(self.field.submit)
+        self.field.textChanged.connect(self._text_changed)
+        self.field.focus_changed.connect(self._show_focus)
+        self.restyle()
+        self.retranslate()
+
+    def text(self) -> str:
+        """What was typed."""
+        return self.field.toPlainText()
+
+    def show_text(self, text: str) -> None:
+        """Replaces what is in the field; the cursor goes to the end."""
+        self.field.setPlainText(text)
+        self.field.moveCursor(QTextCursor.MoveOperation.End)
+
+    def show_attachments(self, attachments: list[Attachment]) -> None:
+        """Replaces the chips."""
+        self.attachments = list(attachments)
+        while self._chips.count() > 1:
+            item = self._chips.takeAt(0)
+            widget = item.widget() if item is not None else None
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+        for at, attachment in enumerate(self.attachments):
+            chip = AttachmentChip(attachment.name, attachment.size_bytes)
+            chip.removed.connect(lambda gone=attachment: self._remove(gone))
+            self._chips.insertWidget(at, chip)
+        self._chip_row.setVisible(bool(self.attachments))
+
+    def _remove(self, attachment: Attachment) -> None:
+        self.show_attachments([kept for kept in self.attachments if kept is not attachment])
+        self.changed.emit()
+
+    def hint(self, key: str) -> None:
+        """Shows one sentence under the field until the next key; an empty key hides it."""
+        self._hint_key = key
+        self._hint.setText(tr(key) if key else "")
+        self._hint.setVisible(bool(key))
+
+    @property
+    def hint_text(self) -> str:
+        """The sentence under the field."""
+        return self._hint.text()
+
+    def _text_changed(self) -> None:
+        self.hint("")
+        self.fit()
+        self.changed.emit()
+
+    def _show_focus(self, focused: bool) -> None:
+        self.setProperty("active", focused)
+        self.style().unpolish(self)
+        self.style().polish(self)
+
+    def fit(self) -> None:
+        """Grows or shrinks the field with its text, up to the window's share."""
+        window = self.window()
+        most = int(window.height() * HEIGHT_SHARE_MAX)
+        wanted = int(self.field.document().size().height()) + 6
+        least = self.field.fontMetrics().lineSpacing() + 10
+        self.field.setFixedHeight(max(least, min(wanted, most)))
+
+    def restyle(self) -> None:
+        """Takes the conversation's text size."""
+        self.field.setFont(theme.font(theme.conversation_pixels))
+        self.fit()
+
+    def retranslate(self) -> None:
+        """Says the placeholder again."""
+        self.field.setPlaceholderText(tr("composer.placeholder"))
+        self.field.setAccessibleName(tr("composer.name"))
+        if self._hint_key:
+            self.hint(self._hint_key)
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(400, super().sizeHint().height())

@@ -1,0 +1,366 @@
+"""One message of a conversation: header, blocks, notes, the quiet line under an answer, the recall trace.
+
+Lays itself out by hand (`set_width` returns the height): a conversation has many, and nested Qt layouts would recompute all of them on each
+streamed word.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QEnterEvent, QFocusEvent, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QWidget
+from typing_extensions import override
+
+from growbox_app.api import Problem
+from growbox_app.text import tr
+from memory.values import NodeId, Role
+from ui.icons import icon
+from ui.panels.code_block import CodeBlock
+from ui.panels.controls import ICON_PIXELS, IconButton, QuietLabel, TextButton
+from ui.panels.prose import ProseView
+from ui.panels.recall_trace import RecallTrace
+from ui.theme import theme
+from ui.view_models import wording
+from ui.view_models.markdown import Block, Code, Paragraph
+from ui.view_models.transcript import Message, Note
+
+Segment: TypeAlias = ProseView | CodeBlock
+
+PADDING = 14
+HEADER_PIXELS = 24
+GAP = 8
+
+
+class NoteLine(QWidget):
+    """One honest line: a tool call, or trouble with what to do about it."""
+
+    def __init__(self, note: Note, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._note = note
+        self._picture = QuietLabel()
+        self._picture.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._words = QuietLabel()
+        self._words.setWordWrap(True)
+        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 2, 0, 2)
+        row.setSpacing(8)
+        row.addWidget(self._picture)
+        row.addWidget(self._words, 1)
+        if isinstance(note, Problem) and note.detail:
+            copy = IconButton("copy", "problem_detail.copy")
+            copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(note.detail))
+            row.addWidget(copy)
+        self.retranslate()
+        self.restyle()
+
+    def retranslate(self) -> None:
+        """Says the line again."""
+        trouble = isinstance(self._note, Problem)
+        self._words.setText(wording.note(self._note))
+        self._words.set_look("" if trouble else "quiet")
+
+    def restyle(self) -> None:
+        """Draws the icon again."""
+        name, token = (
+            ("circle-alert", "danger_text")
+            if isinstance(self._note, Problem)
+            else ("search", "muted")
+        )
+        self._picture.setPixmap(icon(name, token).pixmap(ICON_PIXELS, ICON_PIXELS))
+
+
+class MessageView(QWidget):
+    """Shows one `Message`.
+
+    Signals: `height_changed()`, `source_wanted(NodeId)`, `rejected(NodeId answer, NodeId memory)`.
+    """
+
+    height_changed = Signal()
+    source_wanted = Signal(object)
+    rejected = Signal(object, object)
+
+    def __init__(self, message: Message, now_ms: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.message = message
+        self._now_ms = now_ms
+        self._segments: list[Segment] = []
+        self._streamed = 0
+        self._tail_code: CodeBlock | None = None
+        self._notes: list[NoteLine] = []
+        self._trace: RecallTrace | None = None
+        self._cut = False
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._speaker = QuietLabel(look="strong", parent=self)
+        self._time = QuietLabel(parent=self)
+        self.copy_button = IconButton("copy", "message.copy", self)
+        self.copy_button.clicked.connect(self._copy)
+        self.copy_button.hide()
+        self._footer = QWidget(self)
+        self.memories_button = TextButton("answer.memories", icon_name="leaf", kind="quiet")
+        self.memories_button.setCheckable(True)
+        self.memories_button.toggled.connect(self._toggle_trace)
+        self._figures = QuietLabel()
+        self._footer_row = row = QHBoxLayout(self._footer)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self.memories_button, 0, Qt.AlignmentFlag.AlignLeft)
+        row.addWidget(self._figures, 1)
+        self._more = TextButton("message.open_whole", kind="quiet", parent=self)
+        self._more.clicked.connect(lambda: self.source_wanted.emit(self.message.node_id))
+        self.update_message()
+
+    # -- content ------------------------------------------------------------------------------
+    def update_message(self) -> None:
+        """Takes what changed in the message."""
+        if self.message.stream is None:
+            self._show_whole()
+        else:
+            self._show_stream()
+        for note in self.message.notes[len(self._notes) :]:
+            line = NoteLine(note, self)
+            line.show()
+            self._notes.append(line)
+        self.retranslate()
+
+    def _show_stream(self) -> None:
+        stream = self.message.stream
+        assert stream is not None
+        for block in stream.finished[self._streamed :]:
+            self._add(block)
+        self._streamed = len(stream.finished)
+        tail = stream.tail
+        if isinstance(tail, Code):
+            self._set_prose_tail("")
+            if self._tail_code is None:
+                self._tail_code = CodeBlock(tail, self)
+                self._tail_code.show()
+                self._segments.append(self._tail_code)
+            self._tail_code.show_block(tail)
+        else:
+            self._set_prose_tail(tail.spans[0].text if isinstance(tail, Paragraph) else "")
+
+    def _set_prose_tail(self, text: str) -> None:
+        last = self._segments[-1] if self._segments else None
+        if isinstance(last, ProseView):
+            last.set_tail(text)
+        elif text:
+            self._new_prose().set_tail(text)
+
+    def _new_prose(self) -> ProseView:
+        view = ProseView(self)
+        view.show()
+        self._segments.append(view)
+        return view
+
+    def _add(self, block: Block) -> None:
+        if isinstance(block, Code):
+            self._add_code(block)
+            return
+        last = self._segments[-1] if self._segments else None
+        view = last if isinstance(last, ProseView) else self._new_prose()
+        view.add(block)
+
+    def _add_code(self, block: Code) -> None:
+        if self._tail_code is not None:
+            self._tail_code.show_block(block)
+            self._tail_code = None
+            return
+        self._set_prose_tail("")
+        view = CodeBlock(block, self)
+        view.show()
+        self._segments.append(view)
+
+    def _shown_blocks(self) -> tuple[Block, ...]:
+        shown: list[Block] = []
+        for segment in self._segments:
+            shown.extend(segment.blocks if isinstance(segment, ProseView) else [segment.block])
+        return tuple(shown)
+
+    def _show_whole(self) -> None:
+        """The final layout: keeps what streaming already laid out when it is right."""
+        blocks, self._cut = self.message.blocks()
+        self._set_prose_tail("")
+        if self._tail_code is not None and self._segments[-1] is self._tail_code:
+            self._drop(self._segments.pop())
+        self._tail_code = None
+        shown = self._shown_blocks()
+        if blocks[: len(shown)] != shown:
+            while self._segments:
+                self._drop(self._segments.pop())
+            shown = ()
+        for block in blocks[len(shown) :]:
+            self._add(block)
+
+    def _drop(self, segment: Segment) -> None:
+        segment.hide()
+        segment.deleteLater()
+
+    # -- words --------------------------------------------------------------------------------
+    def retranslate(self) -> None:
+        """Says header and footer again."""
+        message = self.message
+        self._speaker.setText(wording.speaker(message.role))
+        self._time.setText(wording.clock_time(message.created_at_ms, self._now_ms))
+        self.setAccessibleName(f"{self._speaker.text()}, {self._time.text()}")
+        self.setAccessibleDescription(message.text[:500])
+        self.memories_button.setText(wording.memories_line(message.memories))
+        self.memories_button.setAccessibleName(self.memories_button.text())
+        self.memories_button.setVisible(bool(message.memories))
+        figures = [wording.stats_line(message.stats)] if not message.live else []
+        ending = "" if message.live else wording.ending(message.status)
+        names = [
+            tr("message.attached", name=item.name, size=wording.size(item.size_bytes))
+            for item in message.attachments
+        ]
+        self._figures.setText(" · ".join(part for part in (*names, ending, *figures) if part))
+        self._footer.setVisible(bool(self._figures.text()) or bool(message.memories))
+        self._more.setVisible(self._cut)
+
+    def restyle(self) -> None:
+        """Repaints the card of a question."""
+        self.update()
+
+    # -- layout -------------------------------------------------------------------------------
+    def set_width(self, width: int) -> int:
+        """Lays everything out at a width and returns the height."""
+        inner = width - 2 * PADDING
+        self._speaker.adjustSize()
+        self._time.adjustSize()
+        top = 10
+        self._speaker.move(PADDING, top + (HEADER_PIXELS - self._speaker.height()) // 2)
+        time_left = PADDING + self._speaker.width() + 8
+        self._time.move(time_left, top + (HEADER_PIXELS - self._time.height()) // 2)
+        self.copy_button.setGeometry(
+            width - PADDING - HEADER_PIXELS, top, HEADER_PIXELS, HEADER_PIXELS
+        )
+        top += HEADER_PIXELS + 4
+        for segment in self._segments:
+            top = self._place_segment(segment, top, inner)
+        for line in self._notes:
+            top = self._place(line, top, inner)
+        self._fold_footer(inner)
+        for widget in (self._more, self._footer, self._trace):
+            if widget is not None and not widget.isHidden():
+                top = self._place(widget, top, inner)
+        height = top + 6
+        self.resize(width, height)
+        return height
+
+    def _place_segment(self, segment: Segment, top: int, width: int) -> int:
+        height = segment.height_for(width)
+        segment.setGeometry(PADDING, top, width, height)
+        if isinstance(segment, CodeBlock):
+            segment.place(width, height)
+            return top + height + GAP
+        return top + height + 2
+
+    def _fold_footer(self, width: int) -> None:
+        """Puts the figures under the memories where both do not fit in one line."""
+        wanted = self.memories_button.sizeHint().width() + self._figures.sizeHint().width() + 16
+        narrow = wanted > width and not self.memories_button.isHidden()
+        direction = QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight
+        self._footer_row.setDirection(direction)
+        self._figures.setIndent(8)
+
+    def _place(self, widget: QWidget, top: int, width: int) -> int:
+        layout = widget.layout()
+        if layout is not None and layout.hasHeightForWidth():
+            height = layout.totalHeightForWidth(width)
+        else:
+            height = widget.sizeHint().height()
+        widget.setGeometry(PADDING, top, width, height)
+        return top + height + 4
+
+    # -- what the reader does ---------------------------------------------------------------------
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.message.text)
+
+    def _toggle_trace(self, shown: bool) -> None:
+        if self._trace is not None:
+            self._trace.hide()
+            self._trace.deleteLater()
+            self._trace = None
+        if shown:
+            self._trace = RecallTrace(self.message.memories, self.message.stats, self._now_ms, self)
+            self._trace.source_wanted.connect(self._want_source)
+            self._trace.rejected.connect(self._reject)
+            self._trace.show()
+        self.height_changed.emit()
+
+    @property
+    def trace(self) -> RecallTrace | None:
+        """The open recall trace."""
+        return self._trace
+
+    def _want_source(self, node_id: NodeId) -> None:
+        self.source_wanted.emit(node_id)
+
+    def _reject(self, node_id: NodeId) -> None:
+        self.rejected.emit(self.message.node_id, node_id)
+
+    def holds_reader(self) -> bool:
+        """Whether focus or a selection is inside, so that the view must not be recycled."""
+        focus = QGuiApplication.focusObject()
+        if isinstance(focus, QWidget) and (focus is self or self.isAncestorOf(focus)):
+            return True
+        texts = [
+            segment if isinstance(segment, ProseView) else segment.text
+            for segment in self._segments
+        ]
+        return self._trace is not None or any(text.textCursor().hasSelection() for text in texts)
+
+    def select_words(self, words: str) -> int | None:
+        """Selects the first place of `words`; returns its distance from the top, None when it is not in a text view."""
+        for segment in self._segments:
+            text = segment if isinstance(segment, ProseView) else segment.text
+            found = text.document().find(words)
+            if not found.isNull():
+                text.setTextCursor(found)
+                return segment.y() + text.cursorRect().top()
+        return None
+
+    # -- events -------------------------------------------------------------------------------
+    @override
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.height_changed.emit()
+        return super().event(event)
+
+    @override
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self.copy_button.show()
+        super().enterEvent(event)
+
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        self.copy_button.setVisible(self.hasFocus() or self.copy_button.hasFocus())
+        super().leaveEvent(event)
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self.copy_button.show()
+        self.update()
+        super().focusInEvent(event)
+
+    @override
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self.copy_button.setVisible(self.underMouse() or self.copy_button.hasFocus())
+        self.update()
+        super().focusOutEvent(event)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        box = self.rect().adjusted(1, 2, -1, -2)
+        if self.message.role is Role.USER:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("surface_alt"))
+            painter.drawRoundedRect(box, 8, 8)
+        if self.hasFocus():
+            painter.setPen(theme.color("accent"))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box, 8, 8)

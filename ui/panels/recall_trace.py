@@ -1,0 +1,112 @@
+"""The recall trace under an answer: each memory used, how it was found, its score, and what one may do with it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+
+from growbox_app.api import TurnStats, UsedMemory
+from growbox_app.text import tr
+from memory.values import NodeId
+from ui.panels.controls import ElidedLabel, QuietLabel, TextButton
+from ui.view_models import wording
+from ui.view_models.display import broken_lines, one_line, title_line
+
+EXCERPT_CHARACTERS = 280
+
+
+class TraceRow(QFrame):
+    """One used memory.
+
+    Signals: `source_wanted(NodeId)`, `rejected(NodeId)`.
+    """
+
+    source_wanted = Signal(object)
+    rejected = Signal(object)
+
+    def __init__(self, memory: UsedMemory, now_ms: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._memory = memory
+        self._now_ms = now_ms
+        self.setProperty("look", "row")
+        self._title = ElidedLabel(
+            title_line(memory.title) or one_line(memory.excerpt, 60), look="strong"
+        )
+        self._figures = QuietLabel()
+        self._excerpt = QuietLabel(
+            one_line(broken_lines(memory.excerpt), EXCERPT_CHARACTERS), look=""
+        )
+        self._excerpt.setWordWrap(True)
+        self.open_button = TextButton("trace.open", kind="quiet")
+        self.reject_button = TextButton("trace.not_relevant", kind="quiet")
+        self.open_button.clicked.connect(lambda: self.source_wanted.emit(memory.node_id))
+        self.reject_button.clicked.connect(self._reject)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(4)
+        buttons.addWidget(self._figures, 1)
+        buttons.addWidget(self.open_button)
+        buttons.addWidget(self.reject_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 8, 6)
+        column.setSpacing(3)
+        column.addWidget(self._title)
+        column.addWidget(self._excerpt)
+        column.addLayout(buttons)
+        self.retranslate()
+
+    def retranslate(self) -> None:
+        """Says the figures again."""
+        when = wording.clock_time(self._memory.created_at_ms, self._now_ms)
+        self._figures.setText(f"{wording.memory_figures(self._memory)} · {when}")
+
+    def _reject(self) -> None:
+        self.reject_button.setEnabled(False)
+        self.reject_button.show_as("trace.noted")
+        self.rejected.emit(self._memory.node_id)
+
+
+class RecallTrace(QFrame):
+    """All memories of one answer.
+
+    Signals: `source_wanted(NodeId)`, `rejected(NodeId)`.
+    """
+
+    source_wanted = Signal(object)
+    rejected = Signal(object)
+
+    def __init__(
+        self,
+        memories: tuple[UsedMemory, ...],
+        stats: TurnStats,
+        now_ms: int,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._stats = stats
+        self.setProperty("look", "trace")
+        self.setAccessibleName(tr("trace.name"))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 4, 0, 4)
+        column.setSpacing(0)
+        self.rows = [TraceRow(memory, now_ms) for memory in memories]
+        for row in self.rows:
+            row.source_wanted.connect(self._want_source)
+            row.rejected.connect(self._reject)
+            column.addWidget(row)
+        self._cost = QuietLabel()
+        self._cost.setWordWrap(True)
+        self._cost.setContentsMargins(12, 4, 8, 4)
+        self._cost.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self._cost)
+        self.retranslate()
+
+    def retranslate(self) -> None:
+        """Says the cost again."""
+        self.setAccessibleName(tr("trace.name"))
+        self._cost.setText(wording.cost_line(self._stats))
+
+    def _want_source(self, node_id: NodeId) -> None:
+        self.source_wanted.emit(node_id)
+
+    def _reject(self, node_id: NodeId) -> None:
+        self.rejected.emit(node_id)

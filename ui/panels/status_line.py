@@ -1,0 +1,90 @@
+"""The line at the foot: engine, background activity, health. A message may stand over it until it is read."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QWidget
+
+from growbox_app.api import EnginePhase, EngineStatus, Progress
+from memory.values import Statistics
+from ui.panels.controls import ElidedLabel, IconButton, QuietLabel
+from ui.view_models import wording
+
+_LOADING = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.RESTARTING)
+
+
+class StatusLine(QFrame):
+    """Engine · background · health."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("status_line")
+        self.setProperty("look", "status")
+        self.setFixedHeight(26)
+        self._engine_status = EngineStatus(phase=EnginePhase.STOPPED)
+        self._statistics: Statistics | None = None
+        self._progress: Progress | None = None
+        self._engine = QuietLabel()
+        self._bar = QProgressBar()
+        self._bar.setFixedSize(90, 4)
+        self._bar.setTextVisible(False)
+        self._bar.setRange(0, 1000)
+        self._background = QuietLabel()
+        self._message = ElidedLabel(look="danger")
+        self._dismiss = IconButton("x", "status.dismiss")
+        self._health = QuietLabel()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 0, 12, 0)
+        row.setSpacing(12)
+        for widget in (self._engine, self._bar, self._background):
+            row.addWidget(widget)
+        row.addWidget(self._message, 1)
+        row.addWidget(self._dismiss)
+        row.addWidget(self._health)
+        self._dismiss.clicked.connect(lambda: self.say(""))
+        self.say("")
+        self.retranslate()
+
+    def show_engine(self, status: EngineStatus) -> None:
+        """Shows the state of the model process."""
+        self._engine_status = status
+        self.retranslate()
+
+    def show_statistics(self, statistics: Statistics) -> None:
+        """Shows background activity and health."""
+        self._statistics = statistics
+        self.retranslate()
+
+    def show_progress(self, progress: Progress | None) -> None:
+        """Shows a long step of the start."""
+        self._progress = progress
+        self.retranslate()
+
+    def say(self, text: str) -> None:
+        """Shows a message until it is dismissed."""
+        self._message.say(text)
+        self._dismiss.setVisible(bool(text))
+
+    def text(self) -> str:
+        """Everything the line says."""
+        parts = (
+            self._engine.text(),
+            self._background.text(),
+            self._message.text(),
+            self._health.text(),
+        )
+        return " · ".join(part for part in parts if part)
+
+    def retranslate(self) -> None:
+        """Says everything again."""
+        status = self._engine_status
+        if self._progress is not None and status.phase is EnginePhase.STOPPED:
+            self._engine.setText(wording.progress(self._progress))
+        else:
+            self._engine.setText(wording.engine(status))
+        self._bar.setAccessibleName(self._engine.text())
+        self._bar.setVisible(status.phase in _LOADING)
+        self._bar.setValue(round(status.progress * 1000))
+        self._background.setText(wording.background(self._statistics))
+        words, well = wording.health(self._statistics)
+        self._health.setText(words)
+        self._health.set_look("quiet" if well else "danger")

@@ -1,0 +1,1 @@
+"""Plain Python behind the widgets: no Qt, so that it is tested without a window."""

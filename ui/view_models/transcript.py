@@ -1,0 +1,160 @@
+"""What a conversation shows: its messages, the answer being written, and the marks under each answer.
+
+Plain state on the event-loop thread. The stored nodes are truth; this is only what the reader sees of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from growbox_app.api import (
+    Attachment,
+    MemoriesFound,
+    Notice,
+    Phase,
+    PhaseChanged,
+    Problem,
+    TextDelta,
+    ToolCalled,
+    TurnEvent,
+    TurnFinished,
+    TurnStats,
+    UsedMemory,
+)
+from memory.values import Conversation, ConversationId, Node, NodeId, NodeStatus, Role
+from ui.view_models.display import head
+from ui.view_models.markdown import Block, Paragraph, Span, StreamingMarkdown, parse
+
+Note: TypeAlias = Problem | ToolCalled
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Message:
+    """One message as it is shown. `stream` is set while it is being written."""
+
+    node_id: NodeId
+    role: Role
+    created_at_ms: int
+    text: str = ""
+    status: NodeStatus = NodeStatus.COMPLETE
+    memories: tuple[UsedMemory, ...] = ()
+    stats: TurnStats = field(default_factory=TurnStats)
+    notes: list[Note] = field(default_factory=list)
+    attachments: tuple[Attachment, ...] = ()
+    stream: StreamingMarkdown | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether it is still being written."""
+        return self.stream is not None
+
+    def blocks(self) -> tuple[tuple[Block, ...], bool]:
+        """The whole text as blocks, and whether it was too long to show in full.
+
+        What the user wrote is shown as written; only answers are read as Markdown.
+        """
+        shown, cut = head(self.text)
+        if self.role is Role.USER:
+            return ((Paragraph(spans=(Span(text=shown),)),) if shown else ()), cut
+        return parse(shown), cut
+
+
+def message_of(
+    node: Node, memories: tuple[UsedMemory, ...] = (), stats: TurnStats | None = None
+) -> Message:
+    """A stored message as it is shown."""
+    return Message(
+        node_id=node.id,
+        role=node.role,
+        created_at_ms=node.created_at_ms,
+        text=node.content,
+        status=node.status,
+        memories=memories,
+        stats=stats or TurnStats(),
+    )
+
+
+class Transcript:
+    """The messages of one conversation (`conversation` is None until the first question is stored)."""
+
+    def __init__(self, conversation: Conversation | None = None) -> None:
+        self.conversation = conversation
+        self.messages: list[Message] = []
+        self.phase: PhaseChanged | None = None
+
+    @property
+    def conversation_id(self) -> ConversationId | None:
+        """Which conversation this is."""
+        return self.conversation.id if self.conversation else None
+
+    @property
+    def running(self) -> bool:
+        """Whether an answer is being made."""
+        return bool(self.messages) and self.messages[-1].live
+
+    def show_question(
+        self, question: Node, answer_id: NodeId, attachments: tuple[Attachment, ...]
+    ) -> Message:
+        """Adds the stored question and an empty answer; returns the answer."""
+        asked = message_of(question)
+        asked.attachments = attachments
+        answer = Message(
+            node_id=answer_id,
+            role=Role.ASSISTANT,
+            created_at_ms=question.created_at_ms,
+            status=NodeStatus.PARTIAL,
+            stream=StreamingMarkdown(),
+        )
+        self.messages += [asked, answer]
+        self.phase = PhaseChanged(phase=Phase.RECALLING)
+        return answer
+
+    def take(self, event: TurnEvent) -> None:
+        """Applies an event of the running turn to the last message."""
+        answer = self.messages[-1]
+        match event:
+            case TextDelta():
+                answer.text += event.text
+                assert answer.stream is not None
+                answer.stream.feed(event.text)
+            case PhaseChanged():
+                self.phase = event
+            case MemoriesFound():
+                answer.memories = event.memories
+            case ToolCalled():
+                answer.notes.append(event)
+            case Notice():
+                answer.notes.append(event.problem)
+            case TurnFinished():
+                self._finish(answer, event)
+            case _:
+                pass
+
+    def _finish(self, answer: Message, event: TurnFinished) -> None:
+        answer.text = event.answer.content
+        answer.status = event.status
+        answer.memories = event.memories
+        answer.stats = event.stats
+        answer.stream = None
+        if event.problem is not None:
+            answer.notes.append(event.problem)
+        self.phase = None
+
+    def abandon(self, problem: Problem) -> None:
+        """Ends a turn whose events stopped coming; what was written stays."""
+        if self.running:
+            answer = self.messages[-1]
+            answer.stream = None
+            answer.status = NodeStatus.FAILED
+            answer.notes.append(problem)
+        self.phase = None
+
+    def find(self, words: str) -> list[int]:
+        """Indexes of the messages that contain `words`, ignoring case."""
+        wanted = words.casefold()
+        return [
+            at
+            for at, message in enumerate(self.messages)
+            if wanted and wanted in message.text.casefold()
+        ]

@@ -1,0 +1,228 @@
+"""Sentences of the window from values: problems, phases, figures, times, sizes. Both languages through `growbox_app.text.tr`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from growbox_app.api import (
+    EnginePhase,
+    EngineStatus,
+    Phase,
+    PhaseChanged,
+    Problem,
+    Progress,
+    ToolCalled,
+    TurnStats,
+    UsedMemory,
+)
+from growbox_app.text import tr
+from memory.values import NodeStatus, Role, Statistics
+from ui.view_models.transcript import Message, Note
+
+DAY_MS = 86_400_000
+
+
+def number(value: int) -> str:
+    """`3412` → `3,412`."""
+    return f"{value:,}"
+
+
+def size(count: int) -> str:
+    """A size in bytes, as people say it (decimal units)."""
+    if count >= 1_000_000_000:
+        return f"{count / 1e9:.1f} GB"
+    if count >= 1_000_000:
+        return f"{count / 1e6:.0f} MB"
+    if count >= 1_000:
+        return f"{count / 1e3:.0f} kB"
+    return f"{count} B"
+
+
+def percent(share: float) -> str:
+    """A share 0..1 as `97 %`."""
+    return f"{share * 100:.0f} %"
+
+
+def duration(seconds: float) -> str:
+    """A span of time, rounded to what matters."""
+    if seconds < 90:
+        return tr("unit.seconds", count=max(1, round(seconds)))
+    if seconds < 5400:
+        return tr("unit.minutes", count=round(seconds / 60))
+    return tr("unit.hours", count=f"{seconds / 3600:.1f}")
+
+
+def local_time(time_ms: int) -> datetime:
+    """A stored time in the user's time zone."""
+    return datetime.fromtimestamp(time_ms / 1000, tz=UTC).astimezone()
+
+
+def clock_time(time_ms: int, now_ms: int) -> str:
+    """`14:02` today, with the date before today, with the year before this year."""
+    moment, now = local_time(time_ms), local_time(now_ms)
+    clock = moment.strftime("%H:%M")
+    if moment.date() == now.date():
+        return clock
+    return f"{day(time_ms, now_ms)} {clock}"
+
+
+def day(time_ms: int, now_ms: int) -> str:
+    """A date, with its year only when that is not the current one."""
+    moment, now = local_time(time_ms), local_time(now_ms)
+    key = "unit.day" if moment.year == now.year else "unit.day_year"
+    month = tr(f"unit.month_{moment.month}")
+    return tr(key, day=moment.day, month=month, year=moment.year)
+
+
+def age(time_ms: int, now_ms: int) -> str:
+    """A short age for lists: the clock today, else the day."""
+    if local_time(time_ms).date() == local_time(now_ms).date():
+        return local_time(time_ms).strftime("%H:%M")
+    return day(time_ms, now_ms)
+
+
+def speaker(role: Role) -> str:
+    """Who said it."""
+    return tr(f"role.{role}")
+
+
+class _Fields(dict[str, str]):
+    """Fields of a sentence; a field that the code did not supply shows as an ellipsis instead of raising."""
+
+    def __missing__(self, key: str) -> str:
+        return "…"
+
+
+def problem(trouble: Problem) -> str:
+    """What happened, what it means, what to do."""
+    return tr(f"problem.{trouble.code}").format_map(_Fields(trouble.fields))
+
+
+def phase(change: PhaseChanged) -> str:
+    """The phase of a turn: `reading 1,240 tokens · 14 s left`, `writing 11.8 tok/s`."""
+    parts = [tr(f"phase.{change.phase}")]
+    if change.phase is Phase.READING and change.total:
+        parts[0] = tr("phase.reading_tokens", count=number(change.total))
+        if change.done:
+            parts.append(percent(min(1.0, change.done / change.total)))
+    if change.phase is Phase.WRITING and change.rate > 0:
+        parts[0] = tr("phase.writing_rate", rate=f"{change.rate:.1f}")
+    if change.phase is Phase.TOOL and change.detail:
+        parts[0] = tr("phase.tool_running", name=change.detail)
+    if change.left_s is not None and change.phase in (Phase.READING, Phase.RECALLING):
+        parts.append(tr("phase.left", time=duration(change.left_s)))
+    return " · ".join(parts)
+
+
+def memories_line(memories: tuple[UsedMemory, ...]) -> str:
+    """`used 3 memories · rag 2 · pointer 1`."""
+    counts: dict[str, int] = {}
+    for memory in memories:
+        counts[memory.way] = counts.get(memory.way, 0) + 1
+    ways = [f"{tr(f'way.{way}')} {count}" for way, count in counts.items()]
+    key = "answer.used_one" if len(memories) == 1 else "answer.used_many"
+    return " · ".join([tr(key, count=len(memories)), *ways])
+
+
+def stats_line(stats: TurnStats) -> str:
+    """`142 tok · 11.8 tok/s · 97 % reused`; empty when the model wrote nothing."""
+    if not stats.answer_tokens:
+        return ""
+    parts = [tr("answer.tokens", count=number(stats.answer_tokens))]
+    if stats.tokens_per_s > 0:
+        parts.append(tr("answer.rate", rate=f"{stats.tokens_per_s:.1f}"))
+    if stats.prompt_tokens:
+        parts.append(tr("answer.reused", share=percent(stats.reused_share)))
+    return " · ".join(parts)
+
+
+def cost_line(stats: TurnStats) -> str:
+    """What the turn cost, for the recall trace."""
+    return tr(
+        "trace.cost",
+        recall=f"{stats.recall_ms:.0f}",
+        prompt=number(stats.prompt_tokens),
+        reused=number(stats.reused_tokens),
+        first=f"{stats.first_token_s:.1f}",
+    )
+
+
+def memory_figures(memory: UsedMemory) -> str:
+    """Way, score and its parts of one used memory."""
+    parts = [tr(f"way.{memory.way}"), tr("trace.score", value=f"{memory.score:.2f}")]
+    if memory.similarity is not None:
+        parts.append(tr("trace.similarity", value=f"{memory.similarity:.2f}"))
+    if memory.lexical is not None:
+        parts.append(tr("trace.lexical", value=f"{memory.lexical:.2f}"))
+    if memory.cited:
+        parts.append(tr("trace.cited"))
+    return " · ".join(parts)
+
+
+def tool_line(call: ToolCalled) -> str:
+    """One quiet line about a tool call."""
+    return tr(
+        "answer.tool" if call.ok else "answer.tool_failed", name=call.name, result=call.result
+    )
+
+
+def note(entry: Note) -> str:
+    """A tool call or trouble as a line of the conversation."""
+    return problem(entry) if isinstance(entry, Problem) else tool_line(entry)
+
+
+def message_text(message: Message) -> str:
+    """A message with its marks as plain text."""
+    marks = [note(entry) for entry in message.notes]
+    if message.memories:
+        marks.append(memories_line(message.memories))
+    if not message.live and ending(message.status):
+        marks.append(ending(message.status))
+    return "\n".join([speaker(message.role), message.text, *marks])
+
+
+def ending(status: NodeStatus) -> str:
+    """A word for an answer that did not end by itself; empty for a complete one."""
+    return "" if status is NodeStatus.COMPLETE else tr(f"answer.{status}")
+
+
+def engine(status: EngineStatus) -> str:
+    """The model process in the status line."""
+    if status.phase is EnginePhase.FAILED and status.problem is not None:
+        return tr("engine.failed")
+    return tr(
+        f"engine.{status.phase}",
+        model=status.model_name or tr("engine.model"),
+        share=percent(status.progress),
+    )
+
+
+def background(statistics: Statistics | None) -> str:
+    """Background activity in the status line."""
+    if statistics is None or not statistics.pending_embeddings:
+        return tr("status.idle")
+    return tr("status.indexing", count=number(statistics.pending_embeddings))
+
+
+def health(statistics: Statistics | None) -> tuple[str, bool]:
+    """The stores' health in words, and whether all is well."""
+    if statistics is None:
+        return "", True
+    ill = [store for store in statistics.stores if not store.ok]
+    if not ill:
+        return tr("status.healthy"), True
+    return tr("status.trouble", stores=", ".join(store.name for store in ill)), False
+
+
+def progress(step: Progress) -> str:
+    """A long step: what, how far, how fast, how long still."""
+    parts = [tr(f"progress.{step.step}")]
+    if step.detail:
+        parts[0] = f"{parts[0]} {step.detail}"
+    if step.total:
+        parts.append(percent(min(1.0, step.done / step.total)))
+    if step.rate > 0:
+        parts.append(f"{size(int(step.rate))}/s")
+    if step.left_s is not None:
+        parts.append(tr("phase.left", time=duration(step.left_s)))
+    return " · ".join(parts)

@@ -1,0 +1,92 @@
+"""What the window remembers of itself: geometry, docks, drafts. `window.ini` in the data folder, never the registry.
+
+Lost or broken, it costs the layout and the drafts only. Written by Qt atomically.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSettings
+
+from growbox_app.api import Attachment
+from memory.values import NodeId
+
+NEW_CONVERSATION = "new"
+
+
+class WindowState:
+    """The remembered layout and drafts of one data folder."""
+
+    def __init__(self, data_path: Path) -> None:
+        self._settings = QSettings(str(data_path / "window.ini"), QSettings.Format.IniFormat)
+
+    def geometry(self) -> tuple[QByteArray, QByteArray]:
+        """Geometry and dock layout; empty arrays when nothing was kept."""
+        return self._bytes("window/geometry"), self._bytes("window/docks")
+
+    def keep_geometry(self, geometry: QByteArray, docks: QByteArray) -> None:
+        """Keeps geometry and dock layout."""
+        self._settings.setValue("window/geometry", geometry)
+        self._settings.setValue("window/docks", docks)
+
+    def sidebar(self) -> QByteArray:
+        """The splitter between sidebar and conversation."""
+        return self._bytes("window/sidebar")
+
+    def keep_sidebar(self, state: QByteArray) -> None:
+        """Keeps the splitter."""
+        self._settings.setValue("window/sidebar", state)
+
+    def appearance(self) -> tuple[str, str]:
+        """Language and theme last used, for the time before the settings are open."""
+        return self._text("window/language", "system"), self._text("window/theme", "system")
+
+    def keep_appearance(self, language: str, theme: str) -> None:
+        """Keeps language and theme."""
+        self._settings.setValue("window/language", language)
+        self._settings.setValue("window/theme", theme)
+
+    def last_conversation(self) -> str:
+        """The conversation that was open."""
+        return self._text("window/conversation", "")
+
+    def keep_last_conversation(self, conversation_id: str) -> None:
+        """Keeps which conversation is open."""
+        self._settings.setValue("window/conversation", conversation_id)
+
+    def draft(self, conversation_id: str) -> tuple[str, list[Attachment]]:
+        """The unsent text and attachments of a conversation."""
+        try:
+            stored = json.loads(self._text(f"drafts/{conversation_id}", "{}"))
+            attachments = [
+                Attachment(node_id=NodeId(str(node)), name=str(name), size_bytes=int(size))
+                for node, name, size in stored.get("attachments", [])
+            ]
+            return str(stored.get("text", "")), attachments
+        except (ValueError, TypeError, AttributeError):
+            return "", []
+
+    def keep_draft(self, conversation_id: str, text: str, attachments: list[Attachment]) -> None:
+        """Keeps or, when there is nothing, forgets a draft."""
+        key = f"drafts/{conversation_id}"
+        if not text and not attachments:
+            self._settings.remove(key)
+            return
+        rows = [(item.node_id, item.name, item.size_bytes) for item in attachments]
+        self._settings.setValue(
+            key, json.dumps({"text": text, "attachments": rows}, ensure_ascii=False)
+        )
+
+    def save(self) -> None:
+        """Writes the file now."""
+        self._settings.sync()
+
+    def _text(self, key: str, default: str) -> str:
+        value = self._settings.value(key, default)
+        return value if isinstance(value, str) else default
+
+    def _bytes(self, key: str) -> QByteArray:
+        value = self._settings.value(key)
+        return value if isinstance(value, QByteArray) else QByteArray()
