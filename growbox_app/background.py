@@ -62,7 +62,8 @@ class Background:
         self._settled.clear()
         self._work.set()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._settled.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._settled.wait()
 
     def stop(self) -> None:
         """Forgets the timer; tasks are cancelled by their group."""
@@ -72,7 +73,8 @@ class Background:
     async def _digest(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._work.wait(), RETRY_S)
+                async with asyncio.timeout(RETRY_S):
+                    await self._work.wait()
             self._work.clear()
             self._settled.clear()
             while await self._memory.drive(lambda engine: engine.digest(), Priority.BACKGROUND):

@@ -53,27 +53,29 @@ class InstanceServer:
         self._key = _key(data_path, create=True)
         self._address = address
         self._listener = Listener(address, authkey=self._key)
-        self._closing = False
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._accept, name="instance", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Stops listening. Idempotent."""
-        if self._closing:
+        if self._closing.is_set():
             return
-        self._closing = True
+        self._closing.set()
         with contextlib.suppress(OSError, EOFError, AuthenticationError):
             Client(self._address, authkey=self._key).close()  # wakes the accepting thread
         self._thread.join(2)
         self._listener.close()
 
     def _accept(self) -> None:
-        while not self._closing:
+        while True:
             try:
                 connection = self._listener.accept()
             except (OSError, EOFError, AuthenticationError):
+                if self._closing.is_set():
+                    return
                 continue
-            if self._closing:
+            if self._closing.is_set():
                 connection.close()
                 return
             threading.Thread(

@@ -8,11 +8,14 @@ import logging.handlers
 import os
 from pathlib import Path
 
+from typing_extensions import override
+
 BYTES_MAX = 1_000_000
 FILES = 3
 
 
 class _JsonLines(logging.Formatter):
+    @override
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from growbox_app.agent import prompts
@@ -28,7 +30,9 @@ class EngineOracle:
         """See `Oracle.embed`."""
         try:
             client = self._engine.client
-            kind = "query" if request.kind is EmbedKind.QUERY else "passage"
+            kind: Literal["query", "passage"] = (
+                "query" if request.kind is EmbedKind.QUERY else "passage"
+            )
             done = await client.request(
                 p.Embed(id=client.next_id(), texts=request.texts, kind=kind), p.DoneEmbed
             )

@@ -53,8 +53,11 @@ class VectorConfig:
         slice_rows: rows read between two `Yield`s (about 10 ms).
         batch_rows: vectors per upsert; 43 ms for a single one in a 60k collection, hardly more for 32.
         batches_in_flight_max: unacknowledged batches. Two of 25 KB fit the pipe's buffer, so sending never blocks.
+        start_lag_min: unsent vectors from which the host is worth starting (200 MB and a second of one core).
+        acknowledgement_wait_s: the one wait of `digest`, while batches are in flight: filling must not spin.
         query_timeout_s: how long a recall waits for the host before it scans.
         audit_timeout_s: how long an audit waits for counts and ids.
+        silence_timeout_s: a host that acknowledges nothing for so long is wedged, and is replaced.
         open_timeout_s: an open that takes longer hangs; the host is killed and its folder set aside.
         restart_backoff_s: wait before restart 1, 2, 3…; after the last one the host stays down until the next start.
         sync_threshold: HNSW is written after so many changes; Chroma's 1,000 would replay up to 1,000 at each start.
@@ -71,8 +74,11 @@ class VectorConfig:
     slice_rows: int = 4_000
     batch_rows: int = 32
     batches_in_flight_max: int = 2
+    start_lag_min: int = 32
+    acknowledgement_wait_s: float = 0.01
     query_timeout_s: float = 0.25
     audit_timeout_s: float = 10.0
+    silence_timeout_s: float = 60.0
     open_timeout_s: float = 60.0
     restart_backoff_s: tuple[float, ...] = (0.0, 2.0, 10.0, 60.0)
     sync_threshold: int = 200
@@ -101,8 +107,11 @@ class RecallConfig:
         common_share: a term in more than this share of the nodes is not looked up when a rarer one is there.
         duplicate_overlap: Jaccard of two pages' terms from which only the better is kept.
         access_boost: weight of ln(1 + cited). Source: seed item K10.
+        assistant_weight: factor for the model's own messages after the gate: the user's words come before the model's
+            repetition of them ("Okay, I will remember that …").
         project_boost: factor for pages of the asking project, applied after the gate.
         entries: best raw hits whose learned edges are walked.
+        entries_learned: best raw hits that learning starts edges from, beside the question itself.
         edge_follow, edge_veto: K similarity that follows an edge, and that blocks one. Source: seed item 1.2-6.
         unseen_pair_weight: what a bigram that no node has counts: half of all bigrams cross a word's border and are no word.
         scan_rows_max: nodes read by the substring scan of one recall.
@@ -125,8 +134,10 @@ class RecallConfig:
     common_share: float = 0.2
     duplicate_overlap: float = 0.9
     access_boost: float = 0.05
+    assistant_weight: float = 0.9
     project_boost: float = 1.1
     entries: int = 8
+    entries_learned: int = 3
     edge_follow: float = 0.80
     edge_veto: float = 0.90
     unseen_pair_weight: float = 0.5
@@ -187,7 +198,7 @@ class RestConfig:
 
     Attributes:
         chunk_characters: longer documents are split; also the size of a chunk.
-        chunks_per_slice: chunks written in one transaction (about 15 ms of tokenising).
+        chunks_per_slice: chunks written in one transaction (about 15 ms).
         chunks_per_run: chunks written by one `digest()`.
         texts_per_run: texts embedded by one `digest()`.
         lexical_rows_per_slice: nodes re-indexed between two `Yield`s.
@@ -196,10 +207,10 @@ class RestConfig:
     """
 
     chunk_characters: int = 1_500
-    chunks_per_slice: int = 8
+    chunks_per_slice: int = 5
     chunks_per_run: int = 256
     texts_per_run: int = 16
-    lexical_rows_per_slice: int = 50
+    lexical_rows_per_slice: int = 25
     fatigue_window: int = 200
     fatigue_history: int = 240
 

@@ -84,7 +84,7 @@ def set_up(chat: str, *, display: bool, tests: bool = False) -> None:
     """
     machine.prepare(display=display, compiler=environment.needs_compiler(), tests=tests)
     environment.prepare_environment()
-    if environment.run_models("fetch", "--setup", "embedding", chat, quiet=True) != 0:
+    if environment.run_models("fetch", "--setup", "--quiet", "embedding", chat) != 0:
         raise Trouble(
             "The models could not be fetched (above is why). Start again to go on from here, or put the files into\n"
             f"  {models_path()}\nwith: python3 packaging/dev.py models fetch ID --file FILE"

@@ -188,10 +188,10 @@ def _one_setup_at_a_time() -> Iterator[None]:
         yield
 
 
-def run_models(*arguments: str, quiet: bool = False) -> int:
+def run_models(*arguments: str) -> int:
     """Runs `python -m growbox_app.models` with its output where ours goes."""
-    command = [venv_python(), "-P", "-m", "growbox_app.models", *arguments]
-    return run_group([*command, "--quiet"] if quiet else command, output=console.stream)
+    command = [str(venv_python()), "-P", "-m", "growbox_app.models", *arguments]
+    return run_group(command, output=console.stream)
 
 
 def _ignore(_line: str) -> None:

@@ -86,9 +86,11 @@ def needs(*, display: bool, compiler: bool, tests: bool) -> list[Need]:
         found.append(Need("a font with Chinese characters", fonts, _has_cjk_font, required=False))
     if tests:
         virtual = ("xvfb", "xorg-x11-server-Xvfb", "xorg-server-xvfb")
-        found.append(
-            Need("a virtual display", virtual, lambda: _on_path("xvfb-run"), required=False)
-        )
+        xauth = ("xauth", "xorg-x11-xauth", "xorg-xauth")
+        found += [
+            Need("a virtual display", virtual, partial(_on_path, "xvfb-run"), required=False),
+            Need("xauth", xauth, partial(_on_path, "xauth"), required=False),
+        ]
     return found
 
 

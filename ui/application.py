@@ -25,7 +25,8 @@ from growbox_app.text import tr
 from ui import event_loop
 from ui.crash import CrashLog
 from ui.icons import application_icon
-from ui.main_window import MainWindow
+from ui.main_window import MainWindow, Tasks
+from ui.qt_language import use_qt_language
 from ui.theme import theme
 from ui.view_models import wording
 from ui.window_state import WindowState
@@ -87,6 +88,7 @@ class Life:
         """From start to exit code."""
         language, choice = self._state.appearance()
         tr.use(language)
+        use_qt_language(tr.language)
         theme.use(choice)
         theme.follow_system()
         asyncio.get_running_loop().set_exception_handler(self._loop_trouble)
@@ -98,44 +100,60 @@ class Life:
         return await self._live(assistant)
 
     async def _live(self, assistant: Assistant) -> int:
-        tasks = TaskGroup(lambda _name, error: self._crash_log.report(error))
+        readers = TaskGroup(self._task_failed)
+        turns = TaskGroup(self._task_failed)
         window = MainWindow(
-            assistant, state=self._state, clock=SystemClock(), tasks=tasks, version=version()
+            assistant,
+            state=self._state,
+            clock=SystemClock(),
+            tasks=Tasks(readers=readers, turns=turns),
+            version=version(),
         )
         self.window = window
         window.close_wanted.connect(self._closing.set)
         self._crash_log.tell(window.say_crash)
-        starting = tasks.start("start", assistant.start(window.show_progress))
-        await asyncio.wait({starting}, timeout=WINDOW_DELAY_S)
+        starting = turns.start("start", self._start(assistant, window))
+        ending = readers.start("closing", self._closing.wait())
+        await asyncio.wait(
+            {starting, ending}, timeout=WINDOW_DELAY_S, return_when=asyncio.FIRST_COMPLETED
+        )
         if not starting.done():
             window.show()
-        await asyncio.wait(
-            {starting, ending := tasks.start("closing", self._wait_for_end())},
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        code = 0
-        if starting.done() and not starting.cancelled() and starting.exception() is not None:
-            code = await self._start_failed(window, starting.exception())
-        elif starting.done():
-            await window.start()
-            window.show()
-            await ending
-            window.keep()
+        # A start that was begun is finished even when the user closes meanwhile: it is short, and stores close cleanly only when open.
+        await asyncio.wait({starting})
+        code = await self._after_start(window, starting)
         window.hide()
-        window.bridge.close()
+        window.stop_updates()
+        await readers.cancel_all()
         await assistant.shutdown()
-        await tasks.cancel_all()
+        await turns.cancel_all()
+        self._crash_log.tell(None)
         window.deleteLater()
         return code
 
-    async def _wait_for_end(self) -> None:
-        await self._closing.wait()
+    def _task_failed(self, _name: str, error: BaseException) -> None:
+        self._crash_log.report(error)
 
-    async def _start_failed(self, window: MainWindow, error: BaseException | None) -> int:
-        window.hide()
-        if isinstance(error, ProblemError):
-            return await self._refuse(error.problem)
-        return await self._refuse(Problem(code=ProblemCode.INTERNAL, fields={"detail": str(error)}))
+    async def _start(self, assistant: Assistant, window: MainWindow) -> Problem | None:
+        """Starts the assistant; known trouble is the answer, not an error."""
+        try:
+            await assistant.start(window.show_progress)
+        except ProblemError as error:
+            return error.problem
+        return None
+
+    async def _after_start(self, window: MainWindow, starting: asyncio.Task[Problem | None]) -> int:
+        """Lives until closed, or says why the start failed; returns the exit code."""
+        error = starting.exception()
+        problem = starting.result() if error is None else _internal(error)
+        if problem is not None:
+            window.hide()
+            return await self._refuse(problem)
+        await window.start()
+        window.show()
+        await self._closing.wait()
+        window.keep()
+        return 0
 
     async def _refuse(self, problem: Problem) -> int:
         """Raises the running instance, or says why GrowBox cannot start."""
@@ -148,17 +166,10 @@ class Life:
         box.setIcon(QMessageBox.Icon.Warning)
         box.setText(wording.problem(problem))
         box.setDetailedText(problem.detail)
-        closed = asyncio.Event()
-        box.finished.connect(lambda _result: closed.set())
+        box.finished.connect(lambda _result: self._closing.set())
         box.open()
         sys.stderr.write(wording.problem(problem) + "\n")
-        await asyncio.wait(
-            {
-                asyncio.get_running_loop().create_task(event.wait())
-                for event in (closed, self._closing)
-            },
-            return_when=asyncio.FIRST_COMPLETED,
-        )
+        await self._closing.wait()
         box.deleteLater()
         return 1
 
@@ -173,3 +184,7 @@ class Life:
 def _unwritable(path: Path, error: OSError) -> Problem:
     fields = {"path": str(path)}
     return Problem(code=ProblemCode.DATA_UNWRITABLE, fields=fields, detail=str(error))
+
+
+def _internal(error: BaseException) -> Problem:
+    return Problem(code=ProblemCode.INTERNAL, fields={"detail": str(error) or type(error).__name__})

@@ -319,14 +319,11 @@ class ConversationFlow(QObject):
         self._panel.input.setFocus()
 
     def _reject(self, answer_id: NodeId, memory_id: NodeId) -> None:
-        self._tasks.start(
-            "not relevant", self._say_trouble(self._assistant.not_relevant(answer_id, memory_id))
-        )
+        self._tasks.start("not relevant", self._judge(answer_id, memory_id))
 
-    async def _say_trouble(self, work: object) -> None:
-        assert asyncio.iscoroutine(work)
+    async def _judge(self, answer_id: NodeId, memory_id: NodeId) -> None:
         try:
-            await work
+            await self._assistant.not_relevant(answer_id, memory_id)
         except ProblemError as error:
             self._panel.problem_bar.say(error.problem)
 

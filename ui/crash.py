@@ -26,8 +26,8 @@ class CrashLog:
         self._clock = clock
         self._say: Callable[[Path, str], None] | None = None
 
-    def tell(self, say: Callable[[Path, str], None]) -> None:
-        """From now on also calls `say(path, text)`."""
+    def tell(self, say: Callable[[Path, str], None] | None) -> None:
+        """From now on also calls `say(path, text)`; None ends that."""
         self._say = say
 
     def install(self) -> None:

@@ -7,6 +7,7 @@ Closing is a request (`close_wanted`); the application shuts down in order and t
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, Signal
@@ -40,12 +41,24 @@ from ui.panels.help_dialogs import AboutDialog, KeysDialog
 from ui.panels.settings_dialog import SettingsDialog
 from ui.panels.sidebar import Sidebar
 from ui.panels.status_line import StatusLine
+from ui.qt_language import use_qt_language
 from ui.theme import theme
 from ui.window_state import WindowState
 
 DEFAULT_SIZE = (1280, 800)
 SIDEBAR_PIXELS = 220
 DOCKS_PIXELS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks:
+    """Who keeps the window's tasks.
+
+    `readers` only show things and are cancelled before the assistant shuts down; `turns` write (a question, an attachment) and live until it has.
+    """
+
+    readers: TaskGroup
+    turns: TaskGroup
 
 
 class MainWindow(QMainWindow):
@@ -62,13 +75,14 @@ class MainWindow(QMainWindow):
         *,
         state: WindowState,
         clock: Clock,
-        tasks: TaskGroup,
+        tasks: Tasks,
         version: str = "",
     ) -> None:
         super().__init__()
         self.setObjectName("main_window")
         self.setWindowTitle("GrowBox")
-        self._assistant, self._state, self._clock, self._tasks = assistant, state, clock, tasks
+        self._assistant, self._state, self._clock = assistant, state, clock
+        self._tasks = readers = tasks.readers
         self._version = version
         self._conversations: dict[ConversationId, Conversation] = {}
         self._projects: tuple[Project, ...] = ()
@@ -80,12 +94,12 @@ class MainWindow(QMainWindow):
         self.status_line = StatusLine()
         self.first_run_page = FirstRunPage()
         self.panels = MemoryPanels(
-            assistant, self.status_line, tasks=tasks, clock=clock, parent=self
+            assistant, self.status_line, tasks=readers, clock=clock, parent=self
         )
         self.flow = ConversationFlow(
-            assistant, self.conversation_panel, tasks=tasks, clock=clock, state=state
+            assistant, self.conversation_panel, tasks=tasks.turns, clock=clock, state=state
         )
-        self.setup = ModelSetup(assistant, self.first_run_page, tasks=tasks, parent=self)
+        self.setup = ModelSetup(assistant, self.first_run_page, tasks=readers, parent=self)
         self.bridge = Bridge(assistant, self)
         self.menus = Menus(self, self.run_command, self.choose)
         self._arrange()
@@ -153,16 +167,26 @@ class MainWindow(QMainWindow):
         self._state.keep_sidebar(self._splitter.saveState())
         self._state.save()
 
+    def stop_updates(self) -> None:
+        """Listens to nothing and pulls nothing any more; the assistant is about to shut down."""
+        theme.changed.disconnect(self.refresh_words)
+        self.bridge.close()
+        self.panels.close()
+
     def _connect(self) -> None:
         sidebar, flow, panels, setup = self.sidebar, self.flow, self.panels, self.setup
         sidebar.new_wanted.connect(self.new_conversation)
         sidebar.folder_wanted.connect(self.ask_folder)
         sidebar.settings_wanted.connect(self.open_settings)
-        sidebar.search_wanted.connect(lambda text: self._start("search", self._search(text)))
+        sidebar.search_wanted.connect(
+            lambda text: self._start("search", lambda: self._search(text))
+        )
         sidebar.tree.opened.connect(self.open_conversation)
         sidebar.tree.project_chosen.connect(self._choose_project)
         sidebar.tree.renamed.connect(
-            lambda at, title: self._start("rename", self._assistant.rename_conversation(at, title))
+            lambda at, title: self._start(
+                "rename", lambda: self._assistant.rename_conversation(at, title)
+            )
         )
         sidebar.results.opened.connect(self.open_conversation)
         flow.opened.connect(self._conversation_opened)
@@ -184,10 +208,11 @@ class MainWindow(QMainWindow):
         self.first_run_page.finished.connect(self.leave_models)
         self.bridge.status_changed.connect(self._status_changed)
         self.bridge.conversations_changed.connect(
-            lambda: self._start("conversations", self.update_conversations())
+            lambda: self._start("conversations", self.update_conversations)
         )
         self.bridge.memory_changed.connect(lambda _events: panels.refresh())
         self.bridge.raise_requested.connect(self.come_forward)
+        theme.changed.connect(self.refresh_words)
         self._model_menu = QMenu(self)
         self._model_menu.aboutToShow.connect(lambda: setup.fill_menu(self._model_menu))
         self.conversation_panel.model_button.setMenu(self._model_menu)
@@ -204,10 +229,11 @@ class MainWindow(QMainWindow):
             await self.flow.open(last)
         else:
             self.flow.new_conversation()
-        self.status_line.show_progress(None)
+        self.conversation_panel.input.setFocus()
+        self.show_progress(None)
         self.panels.refresh()
 
-    def show_progress(self, progress: Progress) -> None:
+    def show_progress(self, progress: Progress | None) -> None:
         """Shows a step of the start, or of getting the model ready."""
         self.status_line.show_progress(progress)
         self.first_run_page.show_progress(progress)
@@ -218,12 +244,15 @@ class MainWindow(QMainWindow):
         choice = str(self._assistant.setting("appearance.theme"))
         size = self._assistant.setting("appearance.font_size")
         tr.use(language)
-        theme.use(choice, conversation_pixels=size if isinstance(size, int) else None)
+        use_qt_language(tr.language)
+        pixels = size if isinstance(size, int) else None
+        changed = theme.use(choice, conversation_pixels=pixels)
         self._state.keep_appearance(language, choice)
         self.menus.show_choice("general.language", language)
         self.menus.show_choice("appearance.theme", choice)
         self.first_run_page.show_language(language)
-        self.refresh_words()
+        if not changed:
+            self.refresh_words()
 
     def refresh_words(self) -> None:
         """Renews every word and colour in the window and its dialogs."""
@@ -236,12 +265,13 @@ class MainWindow(QMainWindow):
         if self._settings_dialog is not None:
             refresh(self._settings_dialog)
 
-    def _start(self, name: str, work: Coroutine[object, object, object]) -> None:
+    def _start(self, name: str, work: Callable[[], Coroutine[object, object, object]]) -> None:
         self._tasks.start(name, self._guarded(work))
 
-    async def _guarded(self, work: Coroutine[object, object, object]) -> None:
+    async def _guarded(self, work: Callable[[], Coroutine[object, object, object]]) -> None:
+        # A callable, not a coroutine: one that is cancelled before its first step would leave the coroutine unawaited.
         try:
-            await work
+            await work()
         except ProblemError as error:
             self.say_problem(error.problem)
 
@@ -284,10 +314,15 @@ class MainWindow(QMainWindow):
         self, conversation_id: ConversationId, node_id: NodeId | None = None
     ) -> None:
         """Shows a stored conversation."""
+        self.leave_models()
+        self._start("open conversation", lambda: self._open(conversation_id, node_id))
+
+    async def _open(self, conversation_id: ConversationId, node_id: NodeId | None) -> None:
+        if conversation_id not in self._conversations:
+            await self.update_conversations()
         conversation = self._conversations.get(conversation_id)
         if conversation is not None:
-            self.leave_models()
-            self._start("open conversation", self.flow.open(conversation, node_id))
+            await self.flow.open(conversation, node_id)
 
     def _conversation_opened(self, conversation_id: ConversationId | None) -> None:
         self.panels.show_conversation(conversation_id)
@@ -314,7 +349,7 @@ class MainWindow(QMainWindow):
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.fileSelected.connect(
-            lambda name: self._start("open folder", self.open_folder(Path(name)))
+            lambda name: self._start("open folder", lambda: self.open_folder(Path(name)))
         )
         dialog.open()
 
@@ -338,7 +373,7 @@ class MainWindow(QMainWindow):
     # -- models and status ------------------------------------------------------------------------
     def _status_changed(self) -> None:
         self._show_engine()
-        self._start("models", self.setup.update())
+        self._start("models", self.setup.update)
         self.panels.refresh()
 
     def _show_engine(self) -> None:

@@ -5,7 +5,7 @@ Also carries out what the panels offer: pin, evict, open a source. Event-loop th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
@@ -55,6 +55,7 @@ class MemoryPanels(QObject):
         self._conversation_id: ConversationId | None = None
         self._pulling = False
         self._stale = False
+        self._closed = False
         self.region = ContextRegionPanel()
         self.queue = IndexQueuePanel()
         self.ledger = FragmentLedgerPanel()
@@ -81,6 +82,11 @@ class MemoryPanels(QObject):
         self.queue.pin_wanted.connect(self._pin)
         self.queue.evict_wanted.connect(self._evict)
 
+    def close(self) -> None:
+        """Pulls nothing any more."""
+        self._closed = True
+        self._timer.stop()
+
     def show_conversation(self, conversation_id: ConversationId | None) -> None:
         """Shows the memory of another conversation."""
         self._conversation_id = conversation_id
@@ -88,7 +94,7 @@ class MemoryPanels(QObject):
 
     def refresh(self) -> None:
         """Asks for fresh snapshots soon; many calls make one pull."""
-        if not self._timer.isActive():
+        if not self._closed and not self._timer.isActive():
             self._timer.start()
 
     def _start_pull(self) -> None:
@@ -125,19 +131,21 @@ class MemoryPanels(QObject):
 
     # -- what the panels offer ----------------------------------------------------------------
     def _pin(self, block_id: int, pinned: bool) -> None:
-        if self._conversation_id is not None:
-            self._act(self._assistant.pin(self._conversation_id, block_id, pinned=pinned))
+        conversation_id = self._conversation_id
+        if conversation_id is not None:
+            self._act(lambda: self._assistant.pin(conversation_id, block_id, pinned=pinned))
 
     def _evict(self, block_id: int) -> None:
-        if self._conversation_id is not None:
-            self._act(self._assistant.evict(self._conversation_id, block_id))
+        conversation_id = self._conversation_id
+        if conversation_id is not None:
+            self._act(lambda: self._assistant.evict(conversation_id, block_id))
 
-    def _act(self, work: Awaitable[None]) -> None:
+    def _act(self, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.start("panel action", self._carry_out(work))
 
-    async def _carry_out(self, work: Awaitable[None]) -> None:
+    async def _carry_out(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except ProblemError as error:
             self.trouble.emit(error.problem)
         self.refresh()

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
-from growbox_app.api import Assistant, EnginePhase, ModelStatus, Problem, ProblemError, Progress
+from growbox_app.api import Assistant, ModelStatus, Problem, ProblemError, Progress
 from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from ui.panels.first_run import FirstRunPage
@@ -113,7 +113,3 @@ class ModelSetup(QObject):
     def names(self) -> dict[str, str]:
         """Id → name of the chat models."""
         return {model.id: model.name for model in self.models if model.purpose == "chat"}
-
-    def usable(self) -> bool:
-        """Whether the model process answers."""
-        return self._assistant.engine_status().phase is EnginePhase.READY

@@ -86,20 +86,32 @@ class Theme(QObject):
         self.name = "light"
         self.conversation_pixels = TITLE_PIXELS
         self._families: tuple[list[str], list[str]] = ([], [])
+        self._applied: tuple[str, int] | None = None
 
-    def use(self, choice: str, *, conversation_pixels: int | None = None) -> None:
-        """Applies `light`, `dark` or `system`, and the text size of the conversation."""
+    def use(self, choice: str, *, conversation_pixels: int | None = None) -> bool:
+        """Applies `light`, `dark` or `system`, and the text size of the conversation.
+
+        Nothing happens when both are in force: a style sheet costs a walk over every widget.
+
+        Returns:
+            Whether something changed; `changed` was then emitted.
+        """
         self.choice = choice
         self.name = system_theme() if choice == "system" else choice
         if conversation_pixels is not None:
             self.conversation_pixels = conversation_pixels
+        self._families = (_interface_families(), _code_families())
+        wanted = (self.name, self.conversation_pixels)
+        if wanted == self._applied:
+            return False
+        self._applied = wanted
         application = QApplication.instance()
         assert isinstance(application, QApplication)
-        self._families = (_interface_families(), _code_families())
         application.setFont(self.font())
         application.setPalette(self._palette())
         application.setStyleSheet(_style_sheet(self.name))
         self.changed.emit()
+        return True
 
     def follow_system(self) -> None:
         """Re-applies the theme whenever the desktop switches between light and dark."""
@@ -167,6 +179,7 @@ class Theme(QObject):
         return palette
 
 
+@cache
 def _interface_families() -> list[str]:
     system = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont).family()
     installed = set(QFontDatabase.families())
@@ -176,6 +189,7 @@ def _interface_families() -> list[str]:
     return list(dict.fromkeys([system, *(family for family in _CJK if family in installed)]))
 
 
+@cache
 def _code_families() -> list[str]:
     installed = set(QFontDatabase.families())
     system = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()

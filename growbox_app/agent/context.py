@@ -34,6 +34,8 @@ MEMORY_SHARE = 0.25
 """Most of the region that the memories of one turn may take."""
 PAGE_SHARE = 0.125
 """Most of the region that one memory or one question may take before it is shown head…tail."""
+BOUNDARY_TOKENS = 4
+"""Two texts joined may take a few tokens more than apart."""
 RELOADED_MESSAGES = 6
 """Newest messages brought back when a region had to be dropped (another model)."""
 
@@ -115,27 +117,32 @@ class ContextAssembler:
         Raises:
             BudgetExceeded: even the shortened question does not fit beside what is protected.
         """
-        shown = await self._fit(text, limit=self._window.region_tokens // 2)
-        body = prompts.question_block(question, shown)
+        limit = self._window.region_tokens // 2
+        body = await self._body(lambda shown: prompts.question_block(question, shown), text, limit)
         return await self._enter(BlockKind.USER, question.id, body, pages)
 
     async def add_tool_result(
         self, question: Node, name: str, text: str, pages: Sequence[Page]
     ) -> tuple[Page, ...]:
         """Pages a tool's result in as the next user message. See `add_question`."""
-        shown = await self._fit(text, limit=int(self._window.region_tokens * PAGE_SHARE))
-        body = prompts.tool_result_block(name, shown)
+        limit = int(self._window.region_tokens * PAGE_SHARE)
+        body = await self._body(lambda shown: prompts.tool_result_block(name, shown), text, limit)
         return await self._enter(BlockKind.TOOL_RESULT, question.id, body, pages)
 
     async def add_answer(self, answer: Node, ids: tuple[int, ...] | None) -> None:
-        """Pages an answer in, by its sampled ids where they are known."""
+        """Pages an answer in, by its sampled ids where they are known; as head…tail where it cannot stay whole."""
         overhead = self._window.loaded.assistant_overhead
-        size = len(ids) if ids is not None else (await self._count([answer.content]))[0]
+        text = answer.content
+        size = len(ids) if ids is not None else (await self._count([text]))[0]
+        try:
+            await self._make_room(size + overhead)
+        except BudgetExceeded as error:
+            text, ids = await self._fit(text, limit=max(error.available - overhead, 1)), None
+            size = (await self._count([text]))[0]
+            await self._make_room(size + overhead)
         blocks = await self.blocks()
         turn = blocks[-1].turn if blocks else await self._next_turn()
-        await self._page_in(
-            turn, BlockKind.ASSISTANT, answer.id, answer.content, size + overhead, ids=ids
-        )
+        await self._page_in(turn, BlockKind.ASSISTANT, answer.id, text, size + overhead, ids=ids)
 
     async def messages(self) -> tuple[p.Message, ...]:
         """The conversation as the engine takes it: system, then the resident blocks in load order."""
@@ -161,6 +168,11 @@ class ContextAssembler:
     def _overhead(self, role: Role) -> int:
         loaded = self._window.loaded
         return loaded.user_overhead if role is Role.USER else loaded.assistant_overhead
+
+    async def _body(self, render: Callable[[str], str], text: str, limit: int) -> str:
+        """A rendered block of at most `limit` tokens, its header and the template's pieces included."""
+        around = (await self._count([render("")]))[0] + self._window.loaded.user_overhead
+        return render(await self._fit(text, limit=max(limit - around - BOUNDARY_TOKENS, 1)))
 
     async def _fitting(self, pages: Sequence[Page]) -> tuple[list[Page], list[str], list[int]]:
         """The pages that fit the turn's share, rendered and counted; resident ones stay where they are."""

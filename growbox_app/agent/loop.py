@@ -176,15 +176,23 @@ class AgentLoop:
         yield MemoriesFound(memories=turn.memories())
         await self._warm(turn, [page for page in turn.pages if page.resident], REHIT_HEAT)
         await self._parts.kv.switch_to(turn.conversation.id)
+        try:
+            async for event in self._rounds(turn, context):
+                yield event
+        finally:
+            if turn.text:  # also half an answer stays resident: the reader has seen it
+                await self._keep_answer(turn, context)
+
+    async def _rounds(self, turn: Turn, context: ContextAssembler) -> AsyncIterator[TurnEvent]:
+        """Generates, and answers tool calls, until there is an answer."""
         for round_number in range(TOOL_ROUNDS_MAX + 1):
             async for event in self._generate(turn, context, round_number):
                 yield event
             call = parse_tool_call(turn.text) if round_number < TOOL_ROUNDS_MAX else None
             if call is None:
-                break
+                return
             async for event in self._run_tool(turn, context, call):
                 yield event
-        await self._keep_answer(turn, context)
 
     async def _open_context(self, turn: Turn) -> ContextAssembler:
         conversation_id = turn.conversation.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -46,10 +47,9 @@ class Turn:
 
     def memories(self) -> tuple[UsedMemory, ...]:
         """What recall put before the model in this turn, with marks on what the answer repeats."""
-        words = frozenset(content_terms(self.text)) - frozenset(
-            content_terms(self.question.content)
-        )
-        return tuple(_used(page, words) for page in self.pages)
+        asked = content_terms(self.question.content)
+        words = frozenset(content_terms(self.text)) - frozenset(asked)
+        return tuple(_used(page, words, asked) for page in self.pages)
 
     def cited(self) -> tuple[Page, ...]:
         """The pages whose own words the answer repeats."""
@@ -57,7 +57,20 @@ class Turn:
         return tuple(page for page, memory in zip(self.pages, used, strict=True) if memory.cited)
 
 
-def _used(page: Page, answer_words: frozenset[str]) -> UsedMemory:
+def _excerpt(text: str, terms: Sequence[str]) -> str:
+    """The part of a text around the place where most of the question's terms stand together."""
+    if len(text) <= EXCERPT_CHARACTERS:
+        return text
+    folded = text.casefold()
+    places = sorted(place for term in set(terms) if (place := folded.find(term)) >= 0)
+    near = max(
+        places, key=lambda at: sum(at <= p < at + EXCERPT_CHARACTERS for p in places), default=0
+    )
+    start = min(max(near - EXCERPT_CHARACTERS // 4, 0), len(text) - EXCERPT_CHARACTERS)
+    return ("…" if start else "") + text[start : start + EXCERPT_CHARACTERS] + "…"
+
+
+def _used(page: Page, answer_words: frozenset[str], asked: Sequence[str]) -> UsedMemory:
     node = page.node
     return UsedMemory(
         node_id=node.id,
@@ -67,7 +80,7 @@ def _used(page: Page, answer_words: frozenset[str]) -> UsedMemory:
         lexical=page.lexical,
         reason=page.reason,
         title=title(node.content),
-        excerpt=node.content[:EXCERPT_CHARACTERS],
+        excerpt=_excerpt(node.content, asked),
         created_at_ms=node.created_at_ms,
         conversation_id=node.conversation_id,
         cited=bool(answer_words.intersection(content_terms(node.content))),

@@ -13,6 +13,7 @@ import numpy as np
 from memory.background import passages
 from memory.errors import require
 from memory.events import IndexProgress
+from memory.recall.hybrid import wants_ann
 from memory.recall.neighbour_cache import NeighbourCache
 from memory.requests import EmbedKind, Matrix, NeedEmbeddings, Operation, Yield
 from memory.rest.chunking import chunk_bounds
@@ -158,19 +159,22 @@ class Digestion:
         self._stores.sink.emit(IndexProgress(done=done, pending=pending))
 
     def _feed_host(self) -> None:
+        """Starts the host only when it is of use: it costs 200 MB and a second of one core."""
         index = self._stores.index
-        if index.state is HostState.DOWN and self._stores.vectors.count():
+        enough = self._stores.config.vectors.start_lag_min
+        if self._stores.vectors.lag() >= enough or wants_ann(self._stores):
             index.start()
+        index.wait_for_acknowledgement()
         index.poll()
         index.submit_gap()
 
     def _pending(self) -> bool:
-        """More to do soon. While batches are in flight the host should call again after a short pause."""
+        """More to do at once. A host that is still opening is not waited for: a later run feeds it."""
         stores = self._stores
         work = (
             stores.timeline.unchunked_count()
             or stores.vectors.waiting_count()
             or stores.log.unembedded(1)
         )
-        host = stores.index.state in (HostState.OPENING, HostState.VERIFYING, HostState.READY)
-        return bool(work) or (host and stores.vectors.lag() > 0)
+        filling = stores.index.state is HostState.READY and stores.vectors.lag() > 0
+        return bool(work) or filling

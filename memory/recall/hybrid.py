@@ -23,7 +23,7 @@ from memory.storage.vectors import Scored, Vector
 from memory.text import content_terms, coverage, inverse_frequency, is_pair, overlap
 from memory.values import Node
 
-_COMMON_FROM_NODES = 50  # in a smaller store every term is "common"
+_COMMON_FROM_NODES = 50  # in a smaller store every term is common, and that says nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,14 @@ def fuse(lexical: float | None, similarity: float | None, config: RecallConfig) 
     """
     words, meaning = lexical or 0.0, similarity or 0.0
     return min(1.0, max(words, meaning, config.agreement * (words + meaning)))
+
+
+def wants_ann(stores: Stores) -> bool:
+    """True when Chroma is to be asked; `auto` asks it where the exact scan would be felt."""
+    mode = stores.config.vectors.rag_mode
+    if mode is RagMode.AUTO:
+        return stores.vectors.count() >= stores.config.vectors.ann_rows_min
+    return mode is RagMode.ANN and stores.vectors.count() > 0
 
 
 class HybridSearch:
@@ -121,9 +129,8 @@ class HybridSearch:
 
     def _nearest(self, vector: Vector, limit: int, found: list[Scored]) -> Iterator[None]:
         """By Chroma or by the exact scan; an outage of the first is answered by the second."""
-        stores, mode = self._stores, self._stores.config.vectors.rag_mode
-        rows_min = stores.config.vectors.ann_rows_min
-        if mode is RagMode.ANN or (mode is RagMode.AUTO and stores.vectors.count() >= rows_min):
+        stores = self._stores
+        if wants_ann(stores):
             try:
                 found.extend(stores.index.query(vector, limit))
             except Outage:
@@ -158,9 +165,11 @@ class HybridSearch:
     def _words(self, key: LexicalHit, terms: Terms) -> float:
         """Coverage, less where what was found is common everywhere ("thanks")."""
         share = coverage(terms.weights, key.own, key.near, self._config.near_weight)
+        if terms.nodes < _COMMON_FROM_NODES:
+            return share
         carried = share * sum(terms.weights.values())
         needed = self._config.informative_share * math.log1p(terms.nodes)
-        return share * min(1.0, carried / needed) if needed > 0 else share
+        return share * min(1.0, carried / needed)
 
 
 def by_score(candidate: Candidate) -> tuple[float, int]:

@@ -24,9 +24,7 @@ from memory.requests import EmbedKind, NeedEmbeddings, Operation, Yield
 from memory.storage.stores import Stores
 from memory.storage.vectors import Vector
 from memory.text import any_terms, normalise
-from memory.values import Node, NodeId, Page, RecallQuery, RecallResult, Way
-
-_ENTRIES_LEARNED = 3  # entry nodes that learning may start edges from, beside the question itself
+from memory.values import NodeId, Page, RecallQuery, RecallResult, Role, Way
 
 
 @dataclass(slots=True)
@@ -129,8 +127,11 @@ class Recaller:
         ]
 
     def _boosted(self, candidate: Candidate, query: RecallQuery) -> float:
-        """Only re-ranks what has passed. Source: design 4.4 (access boost from cited results; project affinity)."""
-        score = candidate.score * (1 + self._config.access_boost * math.log1p(candidate.node.hits))
+        """Only re-ranks what has passed. Source: design 4.4 (source weights; access boost from cited results; project)."""
+        weight = self._config.assistant_weight if candidate.node.role is Role.ASSISTANT else 1.0
+        score = (weight * candidate.score) * (
+            1 + self._config.access_boost * math.log1p(candidate.node.hits)
+        )
         same = query.project_id is not None and candidate.node.project_id == query.project_id
         return score * self._config.project_boost if same else score
 
@@ -185,11 +186,8 @@ class Recaller:
             yield Yield()
         run.scanned = outcome.read
         nodes = self._stores.timeline.recallable(outcome.seqs)
-        scores = {node.id: 1.0 for node in nodes.values() if self._scannable(node, run)}
+        scores = {node.id: 1.0 for node in nodes.values() if node.id not in run.query.exclude}
         return self._pages(scores, evidence, question, way=Way.SCAN, reason="substring")
-
-    def _scannable(self, node: Node, run: _Run) -> bool:
-        return node.id not in run.query.exclude
 
     def _remember(
         self,
@@ -199,7 +197,9 @@ class Recaller:
         exclude: Iterable[NodeId],
     ) -> None:
         entries = tuple(c.node.id for c in raw if c.node.id not in set(exclude))
-        self.recent.remember(text, RecentQuery(vector=vector, entries=entries[:_ENTRIES_LEARNED]))
+        self.recent.remember(
+            text, RecentQuery(vector=vector, entries=entries[: self._config.entries_learned])
+        )
 
     def _result(self, run: _Run, pages: Sequence[Page]) -> RecallResult:
         resident = run.query.resident

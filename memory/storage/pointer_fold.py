@@ -38,17 +38,23 @@ class Record(msgspec.Struct, frozen=True):
     edges: dict[str, Edge] = {}
 
 
+_SOURCE, _VETO = "e:", "v:"
 Read: TypeAlias = Callable[[str], Record]
 
 
 def source_key(node_id: str) -> str:
     """Where a source's record is kept."""
-    return f"e:{node_id}"
+    return _SOURCE + node_id
+
+
+def is_source_key(key: str) -> bool:
+    """True for the record of a source."""
+    return key.startswith(_SOURCE)
 
 
 def veto_key(node_id: str) -> str:
     """Where a target's veto record is kept."""
-    return f"v:{node_id}"
+    return _VETO + node_id
 
 
 def apply(event: LearningEvent, read: Read, config: LearningConfig) -> dict[str, Record]:

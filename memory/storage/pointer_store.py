@@ -23,9 +23,11 @@ from memory.config import LearningConfig
 from memory.errors import MemoryEngineError, StorageError
 from memory.storage.database import translated, translated_os
 from memory.storage.learning_log import LearningEvent, LearningLog
-from memory.storage.pointer_fold import Record, apply, source_key, veto_key
+from memory.storage.pointer_fold import Record, apply, is_source_key, source_key, veto_key
 
+_COUNTERS = "m:"  # keys of the store's own numbers
 _HIGH_WATER = "m:high_water"
+_EDGE_COUNT = "m:edges"
 _FOLD_BATCH = 200
 _NO_FILES = 1 << 30  # values below this many bytes stay in SQLite: all of ours
 _NO_LIMIT = 1 << 62  # bytes; with policy none nothing is culled, the number is only required
@@ -151,9 +153,12 @@ class PointerStore:
         found = self._cache.get(key)
         return Record() if found is None else _decode(found)
 
-    def _mark(self) -> int:
-        found = self._cache.get(_HIGH_WATER)
+    def _number(self, key: str) -> int:
+        found = self._cache.get(key)
         return 0 if found is None else msgspec.json.decode(found, type=int)
+
+    def _mark(self) -> int:
+        return self._number(_HIGH_WATER)
 
     def read(self, key: str) -> Record:
         """A record; an empty one when there is none. Damage costs this store a rebuild, never the caller."""
@@ -181,12 +186,16 @@ class PointerStore:
 
     def edge_count(self) -> int:
         """Edges of all sources."""
-        return sum(len(r.edges) for key, r in self.records() if key.startswith("e:"))
+        try:
+            return self._number(_EDGE_COUNT)
+        except _TROUBLE:
+            self.rebuild()
+            return self._number(_EDGE_COUNT)
 
     def records(self) -> Iterator[tuple[str, Record]]:
         """All records, by key."""
         for key in sorted(self._cache.iterkeys()):
-            if key != _HIGH_WATER:
+            if not key.startswith(_COUNTERS):
                 yield key, self._load(key)
 
     # --- folding
@@ -217,8 +226,12 @@ class PointerStore:
         """One event and the mark, in one transaction."""
         with self._cache.transact(retry=True):
             changed = apply(event, self._load, self._config)
+            edges = self._number(_EDGE_COUNT)
             for key, record in changed.items():
+                if is_source_key(key):
+                    edges += len(record.edges) - len(self._load(key).edges)
                 self._cache.set(key, msgspec.json.encode(record))
+            self._cache.set(_EDGE_COUNT, msgspec.json.encode(edges))
             self._cache.set(_HIGH_WATER, msgspec.json.encode(event.id))
         return changed
 

@@ -1,9 +1,10 @@
 """The vector index: the parent's side of the vector host, and its lifecycle.
 
 Derived and optional: whatever happens to the host is an *outage* (`Outage` from `query`), never an error of recall – the
-linear scan answers. Storage thread only. Nothing here waits for the host but `query` (a short time-out) and the audit.
+linear scan answers. Storage thread only. Nothing here waits for the host but `query` (a short time-out), the audit,
+and `wait_for_acknowledgement` (10 ms).
 
-States: down → opening → verifying → ready. A death or hang while opening, an answer that disagrees with truth, or a second
+States: down → opening → verifying → ready. A death or hang before it is ready, an answer that disagrees with truth, or a second
 death without one acknowledged batch between sets the folder aside (`vectors.broken-<ms>`) and starts from the blobs. Restarts
 back off and end; the host then stays down until the next start of the program. Upserts travel in small batches, at most
 two in flight; an epoch's high-water mark advances with their acknowledgement. A crash loses at most the marks: the gap
@@ -15,6 +16,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 import shutil
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -141,14 +143,13 @@ class VectorIndex:
             if self._process.is_alive():
                 self._process.kill()
                 self._process.join(_JOIN_S)
-            self._process.close()
             self._process = None
         self._flights.clear()
         self._sample.clear()
 
     def _fail(self, problem: str, *, damaged: bool) -> None:
         """The host is gone or not to be trusted."""
-        opening = self.state is HostState.OPENING
+        opening = self.state in (HostState.OPENING, HostState.VERIFYING)
         self._drop_process()
         self.problem = problem
         self._deaths_since_ack += 1
@@ -211,12 +212,21 @@ class VectorIndex:
             self._fail("the vector host ended", damaged=False)
             return None
 
+    def wait_for_acknowledgement(self) -> None:
+        """Gives a busy host one short moment; nothing is waited for when no batch is in flight."""
+        if self._flights:
+            reply = self._receive(self._config.acknowledgement_wait_s)
+            if reply is not None:
+                self._absorb(reply)
+
     def poll(self) -> None:
         """Absorbs what the host has said, and notices a hang. Never waits."""
         while (reply := self._receive(0.0)) is not None:
             self._absorb(reply)
         opening = self.state in (HostState.OPENING, HostState.VERIFYING)
-        if opening and self._clock.monotonic_s() > self._deadline_s:
+        if self._flights and self._clock.monotonic_s() > self._deadline_s:
+            self._fail("the vector host has fallen silent", damaged=False)
+        elif opening and self._clock.monotonic_s() > self._deadline_s:
             self._fail("the vector host did not open in time", damaged=True)
 
     def _absorb(self, reply: HostReply) -> None:
@@ -228,8 +238,12 @@ class VectorIndex:
             self._verify(reply)
         elif self._flights and reply.id == self._flights[0].request_id:
             flight = self._flights.pop(0)
+            self._expect_acknowledgement()
             self._store.set_high_water(flight.up_to)
             self._deaths_since_ack = 0
+
+    def _expect_acknowledgement(self) -> None:
+        self._deadline_s = self._clock.monotonic_s() + self._config.silence_timeout_s
 
     def _opened(self, count: int) -> None:
         """Open. A wrong count means that the folder is not ours: everything is sent again."""
@@ -269,11 +283,6 @@ class VectorIndex:
 
     # --- work
 
-    @property
-    def submitting(self) -> bool:
-        """True while batches are in flight."""
-        return bool(self._flights)
-
     def submit_gap(self) -> bool:
         """Sends the next blobs that the host does not have; True when it took any."""
         sent = False
@@ -298,6 +307,8 @@ class VectorIndex:
         except Outage:
             return
         self._submitted_to = batch[-1].id
+        if not self._flights:
+            self._expect_acknowledgement()
         self._flights.append(_Flight(request_id=request_id, up_to=batch[-1].id))
 
     def _ask(self, op: str, timeout_s: float, *, vectors: bytes = b"", limit: int = 0) -> HostReply:
@@ -380,6 +391,4 @@ def collection_name(epoch: str) -> str:
 
 
 def _checksum(text: str) -> int:
-    import zlib
-
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))

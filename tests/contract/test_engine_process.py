@@ -163,12 +163,14 @@ def test_a_prompt_over_the_window_is_refused_with_numbers(kind: str, tmp_path: P
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_killed_engine_fails_its_requests_and_tells(kind: str, tmp_path: Path) -> None:
     async def body(client: EngineClient) -> None:
-        with pytest.raises(EngineDied):
-            async for answer in client.stream(
-                chat(client, "slow say:400 Tell me everything.", max_tokens=400)
-            ):
+        async def kill_while_writing() -> None:
+            request = chat(client, "slow say:400 Tell me everything.", max_tokens=400)
+            async for answer in client.stream(request):
                 if isinstance(answer, p.Delta):
                     client.kill()
+
+        with pytest.raises(EngineDied):
+            await kill_while_writing()
         assert not client.alive
 
     run(kind, tmp_path, body)
@@ -180,7 +182,9 @@ def test_a_waiting_request_can_be_cancelled_and_urgent_ones_go_first(
 ) -> None:
     async def body(client: EngineClient) -> None:
         passages = p.Embed(
-            id=client.next_id(), texts=tuple(f"passage {i} " * 60 for i in range(40)), kind="passage"
+            id=client.next_id(),
+            texts=tuple(f"passage {i} " * 60 for i in range(40)),
+            kind="passage",
         )
         order: list[str] = []
 

@@ -16,7 +16,15 @@ from tests.e2e.program import ask, use_light_model
 
 pytestmark = pytest.mark.model
 
-TOPICS_EN = ("the parser", "our release", "the login page", "CI", "the cache", "unit tests", "logging")
+TOPICS_EN = (
+    "the parser",
+    "our release",
+    "the login page",
+    "CI",
+    "the cache",
+    "unit tests",
+    "logging",
+)
 TOPICS_ZH = ("解析器", "发布流程", "登录页面", "持续集成", "缓存", "单元测试", "日志")
 EVENTS_EN = ("was refactored", "broke on Friday", "needs a review", "got two times faster")
 EVENTS_ZH = ("重构过了", "周五坏了", "需要评审", "快了一倍")
@@ -36,7 +44,9 @@ def store_unrelated(data: Path, count: int) -> None:
         for number in range(count):
             topics, events = (TOPICS_EN, EVENTS_EN) if number % 2 else (TOPICS_ZH, EVENTS_ZH)
             topic, event = topics[number % 7], events[number % 4]
-            text = f"{topic} {event} ({number})" if number % 2 else f"{topic}{event}，第 {number} 条"
+            text = (
+                f"{topic} {event} ({number})" if number % 2 else f"{topic}{event}，第 {number} 条"
+            )
             engine.record(NodeDraft(kind=NodeKind.NOTE, role=Role.USER, content=text))
     finally:
         engine.close()
@@ -46,7 +56,10 @@ def store_unrelated(data: Path, count: int) -> None:
     ("fact", "question"),
     [
         ("我最喜欢的数据库是 DuckDB，请记住", "我喜欢哪个数据库？"),
-        ("My favourite database is DuckDB, please remember that.", "Which database do I like best?"),
+        (
+            "My favourite database is DuckDB, please remember that.",
+            "Which database do I like best?",
+        ),
     ],
     ids=["zh", "en"],
 )

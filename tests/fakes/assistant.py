@@ -314,9 +314,12 @@ class ScriptedAssistant:
         assert self.gate is not None
         loop = asyncio.get_running_loop()
         waits = {loop.create_task(event.wait()) for event in (self.gate, stop)}
-        _done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waits:
+                task.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
 
     def _finish(self, answer: Node, text: str, *, stopped: bool) -> TurnFinished:
         status = NodeStatus.CANCELLED if stopped else NodeStatus.COMPLETE

@@ -59,9 +59,7 @@ class MemoryWorld:
     def conversation(self) -> ConversationId:
         return self.engine.create_conversation().id
 
-    def say(
-        self, text: str, conversation: ConversationId | None = None, **fields: object
-    ) -> Node:
+    def say(self, text: str, conversation: ConversationId | None = None, **fields: object) -> Node:
         """The user says something."""
         draft = NodeDraft(
             kind=NodeKind.MESSAGE,
@@ -93,9 +91,7 @@ class MemoryWorld:
         raise AssertionError("digest never ends")
 
     def recall(self, text: str, **fields: object) -> RecallResult:
-        return drive(
-            self.engine.recall(replace(RecallQuery(text=text), **fields)), self.embedder
-        )
+        return drive(self.engine.recall(replace(RecallQuery(text=text), **fields)), self.embedder)
 
     def found(self, text: str, **fields: object) -> list[str]:
         """Contents of the pages, best first."""

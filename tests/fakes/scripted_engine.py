@@ -1,7 +1,7 @@
 """An engine without a model: the real worker, protocol and process around a scripted backend.
 
 Deterministic. An answer is made from the question: `scripted answer <n words of the question>` repeated to the length that
-`say:<words>` in the question asks for; `slow` makes each word take a while, `hang` never answers, `die` kills the process.
+`say:<words>` in the question asks for; `tool:<word>` calls memory_search; `slow` makes each word take a while, `hang` never answers, `die` kills the process.
 Embeddings are hashed bags of character pairs, so related texts are near. Token = three characters.
 """
 
@@ -47,6 +47,10 @@ def tokens_of(text: str) -> int:
 
 def answer_to(question: str) -> str:
     """The script."""
+    tool = re.search(r"tool:(\S+)", question)
+    if tool:
+        arguments = f'{{"query": "{tool.group(1)}"}}'
+        return f'<tool_call> {{"name": "memory_search", "arguments": {arguments}}} </tool_call>'
     wanted = re.search(r"say:(\d+)", question)
     words = (question.split("]\n", 1)[-1].split() or ["nothing"])[:8]
     count = int(wanted.group(1)) if wanted else len(words)

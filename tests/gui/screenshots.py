@@ -153,11 +153,11 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     await desk.settle()
     shoot("answered")
     view = window.conversation_panel.view
-    last = view.view_of(len(view.transcript.messages) - 3)
-    view.scroll_to(len(view.transcript.messages) - 3)
-    last = view.view_of(len(view.transcript.messages) - 3)
+    last = view.view_of(len(view.transcript.messages) - 1)
     assert last is not None
     last.memories_button.setChecked(True)
+    await asyncio.sleep(0.05)
+    view.jump_to_newest()
     window.panels.docks["fatigue"].raise_()
     window.say_problem(
         Problem(code=ProblemCode.NO_NETWORK, fields={"host": "example.org"}, detail="refused")
@@ -165,7 +165,7 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     await asyncio.sleep(0.05)
     await desk.settle()
     shoot("trace")
-    window.say_problem_none() if hasattr(window, "say_problem_none") else None
+    window.conversation_panel.problem_bar.say(None)
     assistant.model_states["standard"] = "missing"
     assistant.selected = "standard"
     assistant.status = EngineStatus(phase=EnginePhase.STOPPED)

@@ -6,8 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QApplication
 
+from growbox_app.text import LANGUAGES
 from ui.environment import has_display, prepare_input_method, qt_input_contexts
+from ui.qt_language import use_qt_language
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
         ({}, "win32", True),
     ],
 )
-def test_a_display_is_found_by_its_variables(environment: dict[str, str], platform: str, expected: bool) -> None:
+def test_a_display_is_found_by_its_variables(
+    environment: dict[str, str], platform: str, expected: bool
+) -> None:
     assert has_display(environment, platform) is expected
 
 
@@ -52,10 +58,20 @@ def test_the_plugins_of_this_qt_are_seen() -> None:
 def test_without_a_display_the_program_says_so_and_points_to_ask(tmp_path: Path) -> None:
     if sys.platform in ("win32", "darwin"):
         pytest.skip("always has a display")
-    bare = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
+    bare = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    }
     environment = {**bare, "GROWBOX_DATA_DIR": str(tmp_path), "LC_ALL": "C.UTF-8"}
     ended = subprocess.run(
-        [sys.executable, "-m", "ui.main"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "ui.main"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert ended.returncode == 2
     assert " ask " in ended.stderr
@@ -65,5 +81,20 @@ def test_without_a_display_the_program_says_so_and_points_to_ask(tmp_path: Path)
 
 def test_the_entry_module_imports_nothing_heavy() -> None:
     code = "import ui.main, sys; print([m for m in ('PySide6', 'qasync', 'chromadb', 'growbox_app.assistant') if m in sys.modules])"
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert ended.stdout.strip() == "[]"
+
+
+def test_qt_speaks_the_languages_of_the_window(qapp: QApplication) -> None:
+    for language in LANGUAGES:
+        assert use_qt_language(language)
+    assert QCoreApplication.translate("QPlatformTheme", "Cancel") == "取消"
+    use_qt_language("en")
+    assert QCoreApplication.translate("QPlatformTheme", "Cancel") == "Cancel"

@@ -12,8 +12,22 @@ from ui.theme import CONTRAST_PAIRS, THEMES, contrast, load_colors, theme
 
 ROOT = Path(__file__).resolve().parents[2]
 DESIGN = {
-    "light": {"surface": "#FFFFFF", "surface_alt": "#F6F7F6", "line": "#E3E6E3", "text": "#1D211E", "muted": "#667069", "accent": "#2E7D4F"},
-    "dark": {"surface": "#151816", "surface_alt": "#1C201D", "line": "#2B312D", "text": "#E4E8E5", "muted": "#8F9A93", "accent": "#5FBF85"},
+    "light": {
+        "surface": "#FFFFFF",
+        "surface_alt": "#F6F7F6",
+        "line": "#E3E6E3",
+        "text": "#1D211E",
+        "muted": "#667069",
+        "accent": "#2E7D4F",
+    },
+    "dark": {
+        "surface": "#151816",
+        "surface_alt": "#1C201D",
+        "line": "#2B312D",
+        "text": "#E4E8E5",
+        "muted": "#8F9A93",
+        "accent": "#5FBF85",
+    },
 }
 SHARED = {"stain_deep": "#1F6B42", "stain_light": "#9BD3B0", "heat": "#C98A1B", "danger": "#B3372F"}
 
@@ -43,9 +57,16 @@ def test_both_themes_have_the_same_names() -> None:
 
 def test_no_widget_names_a_colour() -> None:
     pattern = re.compile(r"#[0-9A-Fa-f]{6}\b|Qt\.GlobalColor\.(?!transparent)")
-    found = [path.name for path in (ROOT / "ui").rglob("*.py") if pattern.search(path.read_text(encoding="utf-8"))]
+    found = [
+        path.name
+        for path in (ROOT / "ui").rglob("*.py")
+        if pattern.search(path.read_text(encoding="utf-8"))
+    ]
     assert found == []
-    assert not re.search(r"#[0-9A-Fa-f]{6}\b", (resources_path() / "themes" / "window.qss").read_text(encoding="utf-8"))
+    assert not re.search(
+        r"#[0-9A-Fa-f]{6}\b",
+        (resources_path() / "themes" / "window.qss").read_text(encoding="utf-8"),
+    )
 
 
 def test_every_text_colour_in_the_style_sheet_is_a_checked_pair() -> None:
@@ -70,6 +91,7 @@ def test_every_icon_named_in_the_code_exists(qapp: QApplication) -> None:
 
 @pytest.mark.parametrize("name", THEMES)
 def test_a_theme_applies_palette_and_style_sheet(qapp: QApplication, name: str) -> None:
+    theme.use("dark" if name == "light" else "light")
     seen: list[str] = []
     theme.changed.connect(lambda: seen.append(theme.name))
     theme.use(name)

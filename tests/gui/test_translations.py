@@ -18,7 +18,9 @@ from ui.panels.settings_dialog import SECTIONS
 from ui.view_models.region import FREE, RESERVE, SYSTEM
 
 ROOT = Path(__file__).resolve().parents[2]
-_LITERAL = re.compile(r"""\btr\(\s*"([a-z0-9_.]+)"|(?:Words|TextButton|show_as|hint)\(\s*"([a-z0-9_]+\.[a-z0-9_.]+)\"""")
+_LITERAL = re.compile(
+    r"""\btr\(\s*"([a-z0-9_.]+)"|(?:Words|TextButton|show_as|hint)\(\s*"([a-z0-9_]+\.[a-z0-9_.]+)\""""
+)
 _SECOND = re.compile(r"""(?:IconButton|show_as)\(\s*"[a-z0-9-]+",\s*"([a-z0-9_.]+)\"""")
 _CHOICE = re.compile(r"""tr\(\s*"([a-z0-9_.]+)" if .*? else "([a-z0-9_.]+)\"""", re.DOTALL)
 
@@ -42,12 +44,20 @@ def computed_keys() -> set[str]:
     keys = {f"problem.{code}" for code in ProblemCode}
     keys |= {f"phase.{phase}" for phase in Phase}
     keys |= {f"engine.{phase}" for phase in EnginePhase}
-    keys |= {f"role.{role}" for role in Role} | {f"way.{way}" for way in Way} | {f"kind.{kind}" for kind in NodeKind}
+    keys |= (
+        {f"role.{role}" for role in Role}
+        | {f"way.{way}" for way in Way}
+        | {f"kind.{kind}" for kind in NodeKind}
+    )
     keys |= {f"answer.{status}" for status in NodeStatus if status is not NodeStatus.COMPLETE}
     keys |= {f"queue.{pointer}" for pointer in PointerKind}
     keys |= {f"region.kind_{kind}" for kind in (*BlockKind, SYSTEM, FREE, RESERVE)}
     keys |= {f"setting.{key}.{part}" for key in SETTINGS for part in ("label", "help")}
-    keys |= {f"choice.{setting.key}.{choice}" for setting in SETTINGS.values() for choice in setting.choices}
+    keys |= {
+        f"choice.{setting.key}.{choice}"
+        for setting in SETTINGS.values()
+        for choice in setting.choices
+    }
     keys |= {f"unit.{setting.unit}" for setting in SETTINGS.values() if setting.unit}
     keys |= {f"setting.section.{section}" for section in SECTIONS}
     keys |= {f"command.{command.name}" for command in COMMANDS} | {f"menu.{menu}" for menu in MENUS}
@@ -56,12 +66,20 @@ def computed_keys() -> set[str]:
     keys |= {f"fatigue.{name}" for name in ("calm", "busy", "tired", "miss", "eviction", "debt")}
     keys |= {f"empty.{name}{suffix}" for name in SUGGESTIONS for suffix in ("", "_project")}
     keys |= {f"unit.month_{month}" for month in range(1, 13)}
-    keys |= {f"models.state.{state}" for state in ("missing", "partial", "unverified", "ready", "broken")}
-    return keys | {f"models_page.purpose_{purpose}" for purpose in ("chat", "embedding")}
+    keys |= {
+        f"models.state.{state}" for state in ("missing", "partial", "unverified", "ready", "broken")
+    }
+    return keys | {
+        f"models_page.{word}_{purpose}"
+        for purpose in ("chat", "embedding")
+        for word in ("purpose", "needed")
+    }
 
 
 def fields(sentence: str) -> set[str]:
-    return {name for _text, name, _format, _conversion in string.Formatter().parse(sentence) if name}
+    return {
+        name for _text, name, _format, _conversion in string.Formatter().parse(sentence) if name
+    }
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -77,7 +95,11 @@ def test_both_languages_have_the_same_keys() -> None:
 
 def test_both_languages_fill_the_same_places() -> None:
     english, chinese = catalogue("en"), catalogue("zh")
-    different = [key for key in english if fields(english[key]) != fields(chinese[key]) and not key.startswith("unit.day")]
+    different = [
+        key
+        for key in english
+        if fields(english[key]) != fields(chinese[key]) and not key.startswith("unit.day")
+    ]
     assert different == []
 
 
@@ -110,7 +132,14 @@ def test_the_chinese_sentences_are_chinese() -> None:
         for key, sentence in catalogue("zh").items()
         if not any("\u4e00" <= character <= "\u9fff" for character in sentence)
     }
-    allowed = {"role.assistant", "region.kind_assistant", "choice.general.language.en", "unit.MiB", "region.used", "message.attached"}
+    allowed = {
+        "role.assistant",
+        "region.kind_assistant",
+        "choice.general.language.en",
+        "unit.MiB",
+        "answer.tool",
+        "message.attached",
+    }
     assert {key for key in latin if not key.startswith("cli.")} <= allowed
     assert "您好" not in catalogue("zh")["empty.recall"]
 

@@ -1,17 +1,50 @@
 """The plain Python behind the widgets: Markdown, wording, grouping, the strip."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from growbox_app.api import Phase, PhaseChanged, Problem, ProblemCode, TurnStats
+from growbox_app.api import (
+    Attachment,
+    EnginePhase,
+    Phase,
+    PhaseChanged,
+    Problem,
+    ProblemCode,
+    TurnStats,
+)
 from growbox_app.text import tr
-from memory.values import Block, BlockKind, Conversation, ConversationId, NodeId, Project, ProjectId, RegionBlock, RegionSnapshot
+from memory.values import (
+    Block,
+    BlockKind,
+    Conversation,
+    ConversationId,
+    Node,
+    NodeId,
+    NodeKind,
+    Project,
+    ProjectId,
+    RegionBlock,
+    RegionSnapshot,
+    Role,
+)
 from ui.view_models import region, wording
 from ui.view_models.conversations import groups
 from ui.view_models.display import broken_lines, one_line, title_line
 from ui.view_models.highlight import pieces
-from ui.view_models.markdown import Code, Heading, Paragraph, Rule, Span, StreamingMarkdown, Table, parse
+from ui.view_models.markdown import (
+    Code,
+    Heading,
+    Paragraph,
+    Rule,
+    Span,
+    StreamingMarkdown,
+    Table,
+    parse,
+)
+from ui.view_models.transcript import message_of, split_attachments
 
 SAMPLE = (
     "# Title\n\nText with `code`, **bold**, *it*, ~~no~~ and a [link](https://e.org).\nSecond line.\n\n"
@@ -45,22 +78,24 @@ def test_markdown_becomes_blocks_of_every_kind() -> None:
 
 
 def test_raw_html_and_images_stay_text() -> None:
-    blocks = parse('<img src="http://evil/x.png">\n\nbefore <script>x</script> ![pic](http://evil/y.png)\n')
+    blocks = parse(
+        '<img src="http://evil/x.png">\n\nbefore <script>x</script> ![pic](http://evil/y.png)\n'
+    )
     first, second = blocks
     assert isinstance(first, Paragraph)
     assert isinstance(second, Paragraph)
     assert text_of(first) == '<img src="http://evil/x.png">'
     assert text_of(second) == "before <script>x</script> pic"
-    assert second.spans[-1] == Span(text="pic", link="http://evil/y.png") or "http://evil/y.png" in {
-        span.link for span in second.spans
-    }
+    assert second.spans[-1] == Span(
+        text="pic", link="http://evil/y.png"
+    ) or "http://evil/y.png" in {span.link for span in second.spans}
 
 
 @given(st.lists(st.integers(0, len(SAMPLE)), max_size=12))
 def test_streaming_does_not_depend_on_where_the_pieces_are_cut(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(SAMPLE)]
     streamed, whole = StreamingMarkdown(), StreamingMarkdown()
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         streamed.feed(SAMPLE[start:end])
     whole.feed(SAMPLE)
     assert streamed.finished == whole.finished
@@ -75,7 +110,9 @@ def test_streaming_finishes_a_block_at_a_blank_line_and_a_fence_at_its_end() -> 
     stream.feed("graph.\n\n")
     assert stream.finished == []
     stream.feed("N")
-    assert [text_of(block) for block in stream.finished if isinstance(block, Paragraph)] == ["First paragraph."]
+    assert [text_of(block) for block in stream.finished if isinstance(block, Paragraph)] == [
+        "First paragraph."
+    ]
     stream.feed("ext\n```rust\nfn main() {\n\n")
     assert stream.tail == Code(language="rust", text="fn main() {\n\n", closed=False)
     stream.feed("}\n```\n")
@@ -89,6 +126,23 @@ def test_streamed_blocks_are_those_of_the_whole_text() -> None:
     assert tuple(stream.finished) == parse(SAMPLE)
 
 
+def test_a_stored_question_shows_its_attachments_apart() -> None:
+    content = "[笔记 · 1.txt · 10 B · n1]\n[fake · 1 B · n9]\nhello"
+    node = Node(
+        id=NodeId("q"),
+        seq=1,
+        kind=NodeKind.MESSAGE,
+        role=Role.USER,
+        content=content,
+        created_at_ms=0,
+        derived_from=(NodeId("n1"),),
+    )
+    text, attachments = split_attachments(node)
+    assert text == "[fake · 1 B · n9]\nhello"
+    assert attachments == (Attachment(node_id=NodeId("n1"), name="笔记 · 1.txt", size_bytes=10),)
+    assert message_of(node).attachments == attachments
+
+
 def test_a_problem_without_its_fields_still_reads() -> None:
     sentence = wording.problem(Problem(code=ProblemCode.MODEL_BROKEN, fields={"model": "Qwen"}))
     assert "Qwen" in sentence
@@ -100,6 +154,8 @@ def test_the_phase_line_says_what_how_much_and_how_long() -> None:
     assert wording.phase(reading) == "reading 1,240 tokens · 25 % · 14 s left"
     assert wording.phase(PhaseChanged(phase=Phase.WRITING, rate=11.84)) == "writing 11.8 tok/s"
     assert wording.phase(PhaseChanged(phase=Phase.THINKING)) == "thinking"
+    loading = PhaseChanged(phase=Phase.RECALLING, detail=EnginePhase.LOADING.value)
+    assert wording.phase(loading) == "waiting for the model to load"
 
 
 def test_the_figures_line_matches_the_design() -> None:
@@ -128,7 +184,11 @@ def test_long_lines_are_broken_for_display_only_where_needed() -> None:
 def test_highlighted_code_is_the_code() -> None:
     source = "def f(x):\n    return 'é' # 1\n"
     assert "".join(piece.text for piece in pieces(source, "py")) == source
-    assert {piece.token for piece in pieces(source, "py")} >= {"code_keyword", "code_string", "code_comment"}
+    assert {piece.token for piece in pieces(source, "py")} >= {
+        "code_keyword",
+        "code_string",
+        "code_comment",
+    }
     assert "".join(piece.text for piece in pieces(source, "no-such-language")) == source
 
 
@@ -137,16 +197,28 @@ def test_conversations_stand_under_their_projects() -> None:
 
     def conversation(name: str, project_id: str | None) -> Conversation:
         owner = ProjectId(project_id) if project_id else None
-        return Conversation(id=ConversationId(name), title=name, project_id=owner, created_at_ms=0, updated_at_ms=0)
+        return Conversation(
+            id=ConversationId(name), title=name, project_id=owner, created_at_ms=0, updated_at_ms=0
+        )
 
-    made = groups((project,), (conversation("a", "p"), conversation("b", None), conversation("c", "gone")))
+    made = groups(
+        (project,), (conversation("a", "p"), conversation("b", None), conversation("c", "gone"))
+    )
     assert [[item.id for item in group.conversations] for group in made] == [["a"], ["b", "c"]]
 
 
 def snapshot(*tokens: int) -> RegionSnapshot:
     blocks = tuple(
         RegionBlock(
-            block=Block(id=at, turn=0, kind=BlockKind.USER, node_id=NodeId(str(at)), text="", tokens=count, loaded_at_ms=0),
+            block=Block(
+                id=at,
+                turn=0,
+                kind=BlockKind.USER,
+                node_id=NodeId(str(at)),
+                text="",
+                tokens=count,
+                loaded_at_ms=0,
+            ),
             heat=1.0,
             pinned=False,
             cached=True,
@@ -155,7 +227,11 @@ def snapshot(*tokens: int) -> RegionSnapshot:
         for at, count in enumerate(tokens)
     )
     return RegionSnapshot(
-        conversation_id=None, window_tokens=1_000, system_tokens=100, reserve_tokens=200, blocks=blocks
+        conversation_id=None,
+        window_tokens=1_000,
+        system_tokens=100,
+        reserve_tokens=200,
+        blocks=blocks,
     )
 
 
@@ -163,7 +239,9 @@ def test_the_strip_fills_the_window_exactly() -> None:
     made = region.parts(snapshot(50, 150))
     assert [part.kind for part in made] == ["system", "user", "user", "free", "reserve"]
     assert sum(part.tokens for part in made) == 1_000
-    assert all(before.start + before.tokens == after.start for before, after in zip(made, made[1:], strict=False))
+    assert all(
+        before.start + before.tokens == after.start for before, after in itertools.pairwise(made)
+    )
     under = region.part_at(snapshot(50, 150), 160)
     assert under is not None
     assert under.block is not None

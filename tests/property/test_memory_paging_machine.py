@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -83,9 +83,11 @@ class PagingMachine(RuleBasedStateMachine):
         for turn in {slot.block.turn for slot in self.slots} - self.protected():
             slots = self.in_turn(turn)
             speech = [s for s in slots if s.block.kind is not BlockKind.MEMORY]
-            for slot in slots:
-                if slot.block.kind is BlockKind.MEMORY and not slot.pinned:
-                    units.append((self.heat(slot), slot.block.id, [slot]))
+            units += [
+                (self.heat(slot), slot.block.id, [slot])
+                for slot in slots
+                if slot.block.kind is BlockKind.MEMORY and not slot.pinned
+            ]
             if speech and not any(slot.pinned for slot in slots):
                 hottest = max(self.heat(slot) for slot in speech)
                 units.append((hottest, slots[0].block.id, slots))
@@ -120,6 +122,13 @@ class PagingMachine(RuleBasedStateMachine):
         resident = self.region.page_in(block)
         self.turn = max(self.turn, turn)
         self.slots.append(Slot(resident.block, CONFIG.page_in_heat, self.turn))
+
+    @rule(turns=st.integers(2, 5), tokens=st.integers(5, 30))
+    def talk(self, turns, tokens):
+        for _ in range(turns):
+            self.next_turn()
+            for kind in (BlockKind.MEMORY, BlockKind.USER, BlockKind.ASSISTANT):
+                self.page_in(kind, tokens, "talk")
 
     @rule(needed=st.integers(0, 200))
     def make_room(self, needed):
@@ -225,7 +234,7 @@ class PagingMachine(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=60,
+    max_examples=150,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -303,7 +312,15 @@ class _ProtectsNothing(ContextRegion):
 )
 def test_the_machine_catches_a_planted_bug(bug):
     machine = type(f"With{bug.__name__}", (PagingMachine,), {"region_type": bug})
-    quiet = settings(SETTINGS, print_blob=False, database=None, derandomize=True, max_examples=300)
+    quiet = settings(
+        SETTINGS,
+        print_blob=False,
+        database=None,
+        derandomize=True,
+        max_examples=300,
+        phases=[Phase.generate],  # caught is enough; shrinking takes minutes
+        report_multiple_bugs=False,
+    )
     with pytest.raises(BaseException) as caught:  # noqa: PT011 - any failure of the machine will do
         run_state_machine_as_test(machine, settings=quiet)
     assert not isinstance(caught.value, KeyboardInterrupt | SystemExit)

@@ -446,23 +446,26 @@ def test_every_check_runs_although_one_fails(
     assert checks.run_checks([]) == 0
 
 
+@pytest.mark.skipif(os.name == "nt", reason="locks with fcntl here")
 def test_a_stopped_set_up_child_leaves_no_grandchild(tmp_path: Path) -> None:
+    import fcntl
+
     console = module("console")
-    pids: list[int] = []
-    code = (
-        "import subprocess, sys;"
-        "child = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE);"
-        "print(child.pid, flush=True); child.wait()"
+    lock = tmp_path / "lock"
+    # The grandchild holds a lock for as long as it lives, and would live for ever.
+    grandchild = (
+        "import fcntl, sys, threading; lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX);"
+        "print('locked', flush=True); threading.Event().wait()"
     )
+    child = "import subprocess, sys; subprocess.run([sys.executable, '-c', *sys.argv[1:]])"
 
     def stop(line: str) -> None:
-        pids.append(int(line))
+        assert line == "locked"
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        console.stream_lines([sys.executable, "-c", code], log=tmp_path / "log", on_line=stop)
-    import psutil
-
-    assert (
-        not psutil.pid_exists(pids[0]) or psutil.Process(pids[0]).status() == psutil.STATUS_ZOMBIE
-    )
+        console.stream_lines(
+            [sys.executable, "-c", child, grandchild, lock], log=tmp_path / "log", on_line=stop
+        )
+    with lock.open("w") as mine:
+        fcntl.flock(mine, fcntl.LOCK_EX)

@@ -1,11 +1,14 @@
-"""Fatigue and chunk boundaries."""
+"""Fatigue, chunk boundaries, and the two bounded caches."""
 
 from __future__ import annotations
 
 import pytest
 
+from memory.recall.neighbour_cache import NeighbourCache
+from memory.recall.recent_queries import RecentQueries, RecentQuery
 from memory.rest.chunking import chunk_bounds, chunk_end
 from memory.rest.fatigue import FatigueMeter
+from memory.storage.pointer_fold import Record
 
 
 def meter() -> FatigueMeter:
@@ -37,6 +40,31 @@ def test_history_keeps_changes_only_and_is_bounded():
     for time_ms, accesses in enumerate([[], [], [False], [True, False], [True]]):
         seen = pressed.snapshot(time_ms, accesses=accesses, fragments=0, nodes=1)
     assert [time_ms for time_ms, _ in seen.history] == [2, 3, 4]
+
+
+def test_the_neighbour_cache_drops_the_least_used_and_counts():
+    read: list[str] = []
+
+    def load(source: str) -> Record:
+        read.append(source)
+        return Record()
+
+    cache = NeighbourCache(load, entries_max=2, window=4)
+    for source in ("a", "a", "b", "c", "a", "b"):
+        cache.edges(source)
+    assert read == ["a", "b", "c", "b"]
+    assert list(cache.accesses) == [False, False, True, False]
+    cache.invalidate(["e:a"])
+    cache.edges("a")
+    assert read[-1] == "a"
+
+
+def test_recent_queries_are_bounded_and_known_by_their_folded_text():
+    recent = RecentQueries(2)
+    for text in ("One", "two", "ＯＮＥ", "three"):
+        recent.remember(text, RecentQuery(vector=None))
+    assert recent.find("one ") is not None
+    assert recent.find("two") is None
 
 
 def test_a_short_text_is_one_chunk():

@@ -1,6 +1,7 @@
 """A code block in an answer: language label, copy, wrap, save as, highlighted text.
 
-While the block is still being written its text is appended plain; colours come once, when it is closed.
+While the block is still being written its text is appended plain; colours come once, when it is closed,
+from a worker thread.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing_extensions import override
 from growbox_app.files import write_atomically
 from growbox_app.text import tr
 from ui.panels.controls import IconButton, QuietLabel
+from ui.panels.highlighting import Highlighter
 from ui.panels.prose import ReadOnlyText
 from ui.theme import theme
 from ui.view_models.display import broken_lines
-from ui.view_models.highlight import file_extension, full_name, pieces
+from ui.view_models.highlight import Piece, file_extension, full_name
 from ui.view_models.markdown import Code
 
 HEADER_PIXELS = 30
@@ -71,6 +73,7 @@ class CodeBlock(QFrame):
         self.setProperty("look", "code")
         self._block = block
         self._shown = ""
+        self._highlighter = Highlighter(self._fill, self)
         self._header = QWidget(self)
         self._language = QuietLabel(full_name(block.language) or tr("code.plain"))
         self.copy_button = IconButton("copy", "code.copy")
@@ -100,9 +103,11 @@ class CodeBlock(QFrame):
         grown = not block.closed and bool(self._shown) and shown.startswith(self._shown)
         if grown:
             self._append(shown[len(self._shown) :])
-        else:
-            self.text.document().clear()
-            self._colour(shown, block.language if block.closed else "")
+        elif shown != self._shown or block.closed != self._block.closed:
+            self._highlighter.forget()
+            self._fill((Piece(shown),))
+        if block.closed and block.language:
+            self._highlighter.colour(shown, block.language)
         self._shown = shown
         self._block = block
         self._language.setText(full_name(block.language) or tr("code.plain"))
@@ -112,12 +117,20 @@ class CodeBlock(QFrame):
         cursor.movePosition(QTextCursor.MoveOperation.End)
         cursor.insertText(text, self._format(""))
 
-    def _colour(self, text: str, language: str) -> None:
+    def _fill(self, pieces: tuple[Piece, ...]) -> None:
+        selection = self.text.textCursor()
+        anchor, position = selection.anchor(), selection.position()
         cursor = QTextCursor(self.text.document())
         cursor.beginEditBlock()
-        for piece in pieces(text, language):
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.removeSelectedText()
+        for piece in pieces:
             cursor.insertText(piece.text, self._format(piece.token))
         cursor.endEditBlock()
+        last = self.text.document().characterCount() - 1
+        selection.setPosition(min(anchor, last))
+        selection.setPosition(min(position, last), QTextCursor.MoveMode.KeepAnchor)
+        self.text.setTextCursor(selection)
 
     def _format(self, token: str) -> QTextCharFormat:
         form = QTextCharFormat()
@@ -138,6 +151,7 @@ class CodeBlock(QFrame):
     def restyle(self) -> None:
         """Colours the text again."""
         self._shown = ""
+        self._fill((Piece(""),))
         self.show_block(self._block)
 
     def retranslate(self) -> None:

@@ -6,6 +6,7 @@ seconds for a long line); it is handed out as an attachment.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
@@ -28,7 +29,7 @@ from ui.view_models import wording
 
 PASTE_BYTES_MAX = 8_192
 HEIGHT_SHARE_MAX = 0.4
-LINE_PADDING = 20
+FIELD_PIXELS_MIN = 34
 
 
 class InputField(QTextEdit):
@@ -59,8 +60,9 @@ class InputField(QTextEdit):
         return bool(layout.preeditAreaText())
 
     def submit(self) -> None:
-        """Sends what is in the field, as Enter does."""
-        self.submitted.emit()
+        """Sends what is in the field, as Enter does; an open composition is not cut off."""
+        if not self.composing():
+            self.submitted.emit()
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -91,7 +93,7 @@ class InputField(QTextEdit):
 
     @override
     def insertFromMimeData(self, source: QMimeData) -> None:
-        paths = _local_files(source)
+        paths = local_files(source)
         if paths:
             self.files_dropped.emit(paths)
             return
@@ -116,7 +118,7 @@ class InputField(QTextEdit):
 
     @override
     def dropEvent(self, event: QDropEvent) -> None:
-        paths = _local_files(event.mimeData())
+        paths = local_files(event.mimeData())
         if paths:
             self.files_dropped.emit(paths)
             event.acceptProposedAction()
@@ -124,7 +126,8 @@ class InputField(QTextEdit):
             super().dropEvent(event)
 
 
-def _local_files(source: QMimeData) -> list[Path]:
+def local_files(source: QMimeData) -> list[Path]:
+    """The files that are pasted or dropped."""
     return [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
 
 
@@ -255,9 +258,8 @@ class Composer(QFrame):
         """Grows or shrinks the field with its text, up to the window's share."""
         window = self.window()
         most = int(window.height() * HEIGHT_SHARE_MAX)
-        wanted = int(self.field.document().size().height()) + 6
-        least = self.field.fontMetrics().lineSpacing() + 10
-        self.field.setFixedHeight(max(least, min(wanted, most)))
+        wanted = math.ceil(self.field.document().size().height()) + 6
+        self.field.setFixedHeight(max(FIELD_PIXELS_MIN, min(wanted, most)))
 
     def restyle(self) -> None:
         """Takes the conversation's text size."""

@@ -134,6 +134,7 @@ class ContextRegionPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._snapshot: RegionSnapshot | None = None
+        self._listed: tuple[str, str, tuple[RegionBlock, ...]] | None = None
         self.strip = RegionStrip()
         self._figures = ""
         self._reuse = QuietLabel()
@@ -187,7 +188,9 @@ class ContextRegionPanel(QWidget):
             self._empty.setText(tr("region.none"))
             self._empty.show()
             self.list.hide()
+            self.strip.hide()
             return
+        self.strip.show()
         used, window = wording.number(snapshot.used_tokens), wording.number(snapshot.window_tokens)
         self._figures = tr("region.used", used=used, window=window)
         self.summary_changed.emit(self._figures)
@@ -196,7 +199,9 @@ class ContextRegionPanel(QWidget):
         self._empty.setText(tr("region.empty"))
         self._empty.setVisible(not snapshot.blocks)
         self.list.setVisible(bool(snapshot.blocks))
-        self._fill_list(snapshot.blocks)
+        if self._listed != (tr.language, theme.name, snapshot.blocks):
+            self._listed = (tr.language, theme.name, snapshot.blocks)
+            self._fill_list(snapshot.blocks)
 
     def _reuse_words(self, snapshot: RegionSnapshot) -> str:
         parts = []

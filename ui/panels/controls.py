@@ -103,6 +103,15 @@ class TextButton(QPushButton):
         self.retranslate()
         self.restyle()
 
+    def set_kind(self, kind: str) -> None:
+        """Changes how the button stands out."""
+        if kind != self._kind:
+            self._kind = kind
+            self.setProperty("kind", kind)
+            self.style().unpolish(self)
+            self.style().polish(self)
+            self.restyle()
+
     def show_as(self, key: str) -> None:
         """Changes the words."""
         self._key = key

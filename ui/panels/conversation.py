@@ -6,12 +6,13 @@ Stable names for drivers and tests: `input` (with `.submit()`), `stop_button`, `
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from typing_extensions import override
 
 from growbox_app.api import PhaseChanged, Problem
 from growbox_app.text import tr
-from ui.panels.composer import Composer
+from ui.panels.composer import Composer, local_files
 from ui.panels.controls import (
     ElidedLabel,
     IconButton,
@@ -181,6 +182,7 @@ class ConversationPanel(QWidget):
         self.setObjectName("conversation_panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._phase: PhaseChanged | None = None
+        self.setAcceptDrops(True)
         self.view = TranscriptView()
         self.empty_state = EmptyState()
         self.pages = QStackedWidget()
@@ -296,6 +298,16 @@ class ConversationPanel(QWidget):
     def open_find(self) -> None:
         """Opens the find bar."""
         self.find_bar.open_bar()
+
+    @override
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if local_files(event.mimeData()):
+            event.acceptProposedAction()
+
+    @override
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.composer.files_dropped.emit(local_files(event.mimeData()))
+        event.acceptProposedAction()
 
     def retranslate(self) -> None:
         """Says everything again."""

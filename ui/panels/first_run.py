@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from growbox_app.api import EnginePhase, EngineStatus, ModelStatus, Problem, Progress
+from growbox_app.api import EnginePhase, EngineStatus, ModelStatus, Problem, ProblemCode, Progress
 from growbox_app.text import tr
 from ui.panels.controls import QuietLabel, TextButton, Words
 from ui.view_models import wording
@@ -124,6 +124,8 @@ class ModelRow(QFrame):
             tr("models_page.ram", size=wording.size(status.ram_bytes)),
             status.licence,
         ]
+        if status.selected:
+            facts.insert(0, tr(f"models_page.needed_{status.purpose}"))
         self._facts.setText(" · ".join(facts))
         selected = status.selected and status.state == "ready"
         state = (
@@ -148,6 +150,7 @@ class ModelRow(QFrame):
         )
         self.file_button.setVisible(unusable and not busy)
         self.cancel_button.setVisible(busy)
+        self.download_button.set_kind("primary" if status.selected else "plain")
         self.use_button.setVisible(
             status.state == "ready"
             and not status.selected
@@ -189,6 +192,7 @@ class FirstRunPage(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.rows: dict[str, ModelRow] = {}
         self._engine = QuietLabel(look="strong")
+        self._engine.setWordWrap(True)
         self._engine_bar = QProgressBar()
         self._engine_bar.setTextVisible(False)
         self._engine_bar.setFixedHeight(4)
@@ -212,9 +216,13 @@ class FirstRunPage(QScrollArea):
     def _fill_page(self) -> None:
         words = Words("first_run.words")
         words.setWordWrap(True)
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(Words("first_run.title", look="hero"), 1)
+        head.addWidget(self.language_box)
         column = QVBoxLayout()
         column.setSpacing(10)
-        column.addWidget(Words("first_run.title", look="hero"))
+        column.addLayout(head)
         column.addWidget(words)
         column.addSpacing(8)
         column.addWidget(Words("first_run.models", look="section"))
@@ -222,7 +230,9 @@ class FirstRunPage(QScrollArea):
         column.addWidget(self._engine)
         column.addWidget(self._engine_bar)
         column.addSpacing(8)
-        column.addLayout(self._make_language())
+        column.addWidget(Words("first_run.try_input", look="section"))
+        column.addWidget(self.try_field)
+        column.addSpacing(4)
         column.addWidget(self.start_button, 0, Qt.AlignmentFlag.AlignLeft)
         column.addStretch(1)
         inner = QWidget()
@@ -236,20 +246,9 @@ class FirstRunPage(QScrollArea):
         row.addStretch(1)
         self.setWidget(page)
 
-    def _make_language(self) -> QGridLayout:
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(8)
-        grid.setColumnStretch(1, 1)
-        grid.addWidget(Words("first_run.language", look="section"), 0, 0)
-        grid.addWidget(self.language_box, 0, 1, Qt.AlignmentFlag.AlignLeft)
-        grid.addWidget(Words("first_run.try_input", look="section"), 1, 0)
-        grid.addWidget(self.try_field, 1, 1)
-        return grid
-
     def show_models(self, models: tuple[ModelStatus, ...]) -> None:
         """Shows the catalogue; rows keep their progress."""
-        for status in models:
+        for status in sorted(models, key=lambda model: not model.selected):
             row = self.rows.get(status.id)
             if row is None:
                 row = ModelRow(status)
@@ -262,7 +261,7 @@ class FirstRunPage(QScrollArea):
             else:
                 row.show_status(status)
 
-    def show_progress(self, progress: Progress) -> None:
+    def show_progress(self, progress: Progress | None) -> None:
         """Shows a step of getting the models ready (checking a file)."""
         self._progress = progress
         self.retranslate()
@@ -284,14 +283,22 @@ class FirstRunPage(QScrollArea):
         self.try_field.setPlaceholderText(tr("first_run.try_placeholder"))
         self.try_field.setAccessibleName(tr("first_run.try_input"))
         loading = self._status.phase in (EnginePhase.STARTING, EnginePhase.LOADING)
-        waiting = self._status.phase is EnginePhase.STOPPED
-        step = wording.progress(self._progress) if self._progress is not None else ""
-        self._engine.setText(step if waiting else wording.engine(self._status))
+        self._engine.setText(self._engine_words())
         self._engine.setVisible(bool(self._engine.text()))
         self._engine_bar.setVisible(loading)
         self._engine_bar.setAccessibleName(self._engine.text())
         self._engine_bar.setValue(round(1000 * self._status.progress))
         self.start_button.setEnabled(self._status.phase is EnginePhase.READY)
+
+    def _engine_words(self) -> str:
+        """What the model process does; silent about a missing model, which the rows say already."""
+        status = self._status
+        if status.phase is EnginePhase.STOPPED:
+            return wording.progress(self._progress) if self._progress is not None else ""
+        if status.phase is EnginePhase.FAILED and status.problem is not None:
+            missing = status.problem.code is ProblemCode.MODEL_MISSING
+            return "" if missing else wording.problem(status.problem)
+        return wording.engine(status)
 
     def show_language(self, choice: str) -> None:
         """Marks the language in force."""

@@ -203,8 +203,9 @@ class MessageView(QWidget):
         """Says header and footer again."""
         message = self.message
         self._speaker.setText(wording.speaker(message.role))
-        self._time.setText(wording.clock_time(message.created_at_ms, self._now_ms))
-        self.setAccessibleName(f"{self._speaker.text()}, {self._time.text()}")
+        when = wording.clock_time(message.created_at_ms, self._now_ms)
+        self._time.setText(f"· {when}")
+        self.setAccessibleName(f"{self._speaker.text()}, {when}")
         self.setAccessibleDescription(message.text[:500])
         self.memories_button.setText(wording.memories_line(message.memories))
         self.memories_button.setAccessibleName(self.memories_button.text())
@@ -231,7 +232,7 @@ class MessageView(QWidget):
         self._time.adjustSize()
         top = 10
         self._speaker.move(PADDING, top + (HEADER_PIXELS - self._speaker.height()) // 2)
-        time_left = PADDING + self._speaker.width() + 8
+        time_left = PADDING + self._speaker.width() + 6
         self._time.move(time_left, top + (HEADER_PIXELS - self._time.height()) // 2)
         self.copy_button.setGeometry(
             width - PADDING - HEADER_PIXELS, top, HEADER_PIXELS, HEADER_PIXELS

@@ -33,6 +33,7 @@ class TraceRow(QFrame):
             title_line(memory.title) or one_line(memory.excerpt, 60), look="strong"
         )
         self._figures = QuietLabel()
+        self._figures.setWordWrap(True)
         self._excerpt = QuietLabel(
             one_line(broken_lines(memory.excerpt), EXCERPT_CHARACTERS), look=""
         )

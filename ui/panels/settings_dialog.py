@@ -27,6 +27,7 @@ from ui.panels.controls import IconButton, QuietLabel, TextButton, Words
 SECTIONS = ("general", "appearance", "models", "memory")
 TYPING_MS = 500
 EDITOR_PIXELS = 220
+TEXT_INSET = 6
 _LONG_TEXT = ("models.instructions",)
 
 
@@ -105,11 +106,13 @@ class SettingRow(QFrame):
             real.setRange(low, high)
             real.setSingleStep(0.1)
             real.setKeyboardTracking(False)
+            real.lineEdit().setTextMargins(TEXT_INSET, 0, 0, 0)
             real.valueChanged.connect(self._change)
             return real, lambda value: real.setValue(float(value))
         whole = QSpinBox()
         whole.setRange(int(low), int(high))
         whole.setKeyboardTracking(False)
+        whole.lineEdit().setTextMargins(TEXT_INSET, 0, 0, 0)
         whole.setGroupSeparatorShown(True)
         whole.valueChanged.connect(self._change)
         return whole, lambda value: whole.setValue(int(value))

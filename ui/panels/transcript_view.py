@@ -11,12 +11,12 @@ from bisect import bisect_right
 from itertools import accumulate, pairwise
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 from typing_extensions import override
 
 from growbox_app.text import tr
-from ui.panels.controls import TextButton, refresh
+from ui.panels.controls import TextButton
 from ui.panels.message import MessageView
 from ui.view_models.transcript import Message, Transcript
 
@@ -25,6 +25,9 @@ MARGIN_PIXELS = 20
 KEPT_BEYOND_PIXELS = 600
 FLUSH_MS = 33
 NEAR_END_PIXELS = 24
+_BY_KEY = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+# Each pass may find other heights than estimated and so bring other messages into view.
+PASSES_MAX = 12
 LINE_PIXELS = 22
 CHARACTERS_PER_LINE = 70
 
@@ -142,10 +145,11 @@ class TranscriptView(QAbstractScrollArea):
         if self._placing:
             return
         self._placing = True
-        for _attempt in range(4):
+        for _attempt in range(PASSES_MAX):
             self._set_range()
             if not self._make_visible():
                 break
+        self._set_range()
         self._move_widgets()
         self._placing = False
         self._show_newest_button()
@@ -271,12 +275,6 @@ class TranscriptView(QAbstractScrollArea):
         """Colours and sizes changed, so everything is measured again."""
         self._relayout.start()
 
-    def rebuild(self) -> None:
-        """Lays out everything anew, after the text size changed."""
-        for view in self._views.values():
-            refresh(view)
-        self._measure_again()
-
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -312,15 +310,10 @@ class TranscriptView(QAbstractScrollArea):
     @override
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Scrolls a message into view when the keyboard reaches it."""
-        if event.type() == QEvent.Type.FocusIn and isinstance(watched, MessageView):
-            for index, view in self._views.items():
-                inside = view.y() >= 0 and view.geometry().bottom() <= self.viewport().height()
-                if (
-                    view is watched
-                    and not inside
-                    and not self._placing
-                    and QApplication.mouseButtons() == Qt.MouseButton.NoButton
-                ):
-                    self.scroll_to(index)
-                    break
+        by_key = isinstance(event, QFocusEvent) and event.gotFocus() and event.reason() in _BY_KEY
+        if by_key and isinstance(watched, MessageView):
+            inside = watched.y() >= 0 and watched.geometry().bottom() <= self.viewport().height()
+            index = next((at for at, view in self._views.items() if view is watched), None)
+            if index is not None and not inside:
+                self.scroll_to(index)
         return super().eventFilter(watched, event)

@@ -10,8 +10,8 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
 from pygments.util import ClassNotFound
 
-# Colouring more than this on the GUI thread would cost frames; longer code stays plain.
-HIGHLIGHT_CHARACTERS_MAX = 40_000
+# Colouring more than this would cost frames even when it is only inserting; longer code stays plain.
+HIGHLIGHT_CHARACTERS_MAX = 20_000
 
 _ALIASES = {
     "sh": "bash",

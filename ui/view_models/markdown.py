@@ -210,6 +210,8 @@ class StreamingMarkdown:
         *lines, self._partial = (self._partial + text).split("\n")
         for line in lines:
             self._take_line(line)
+        if self._blank and not self._fence and self._partial[:1].strip():
+            self._finish()
 
     def _take_line(self, line: str) -> None:
         if self._fence:

@@ -5,6 +5,7 @@ Plain state on the event-loop thread. The stored nodes are truth; this is only w
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -60,18 +61,37 @@ class Message:
         return parse(shown), cut
 
 
+# How a stored question names its attachments, one line each before the text.
+_ATTACHMENT_LINE = re.compile(r"\[(?P<name>.+) · (?P<size>\d+) B · (?P<node>\S+)\]")
+
+
+def split_attachments(node: Node) -> tuple[str, tuple[Attachment, ...]]:
+    """The question's own words and its attachments; a line that only looks like an attachment stays text."""
+    lines = node.content.split("\n")
+    found: list[Attachment] = []
+    while lines and (match := _ATTACHMENT_LINE.fullmatch(lines[0])):
+        node_id = NodeId(match["node"])
+        if node_id not in node.derived_from:
+            break
+        found.append(Attachment(node_id=node_id, name=match["name"], size_bytes=int(match["size"])))
+        lines.pop(0)
+    return "\n".join(lines), tuple(found)
+
+
 def message_of(
     node: Node, memories: tuple[UsedMemory, ...] = (), stats: TurnStats | None = None
 ) -> Message:
     """A stored message as it is shown."""
+    text, attachments = split_attachments(node)
     return Message(
         node_id=node.id,
         role=node.role,
         created_at_ms=node.created_at_ms,
-        text=node.content,
+        text=text,
         status=node.status,
         memories=memories,
         stats=stats or TurnStats(),
+        attachments=attachments,
     )
 
 
@@ -98,7 +118,7 @@ class Transcript:
     ) -> Message:
         """Adds the stored question and an empty answer; returns the answer."""
         asked = message_of(question)
-        asked.attachments = attachments
+        asked.attachments = asked.attachments or attachments
         answer = Message(
             node_id=answer_id,
             role=Role.ASSISTANT,

@@ -20,6 +20,7 @@ from memory.values import NodeStatus, Role, Statistics
 from ui.view_models.transcript import Message, Note
 
 DAY_MS = 86_400_000
+_NOT_READY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.RESTARTING)
 
 
 def number(value: int) -> str:
@@ -105,6 +106,8 @@ def phase(change: PhaseChanged) -> str:
         parts[0] = tr("phase.reading_tokens", count=number(change.total))
         if change.done:
             parts.append(percent(min(1.0, change.done / change.total)))
+    if change.phase is Phase.RECALLING and change.detail in _NOT_READY:
+        parts[0] = tr("phase.waiting_engine")
     if change.phase is Phase.WRITING and change.rate > 0:
         parts[0] = tr("phase.writing_rate", rate=f"{change.rate:.1f}")
     if change.phase is Phase.TOOL and change.detail:

@@ -1,0 +1,223 @@
+"""One answer: prefill with progress, then sampling, until an end, a limit, a loop or a cancel.
+
+The native module is handed in: only `host.py` imports llama_cpp.
+"""
+
+from __future__ import annotations
+
+import codecs
+import collections
+import ctypes
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from growbox_app.engine import protocol as p
+from growbox_app.engine.sequence import Sequence0
+from growbox_app.engine.textual import degenerate
+from growbox_app.engine.tokenizer import Renderer, Tokenizer
+
+Send = Callable[[p.Answer], None]
+DELTA_S = 0.03
+"""Text goes out at most this often; one frame per token would cost the window a wake-up each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatModel:
+    """What a generation works with."""
+
+    llama: Any
+    sequence: Sequence0
+    tokenizer: Tokenizer
+    renderer: Renderer
+    threads: int
+
+
+class Generation:
+    """Runs one `Chat` request."""
+
+    def __init__(self, model: ChatModel, request: p.Chat, send: Send) -> None:
+        self._llama = model.llama
+        self._sequence = model.sequence
+        self._tokenizer = model.tokenizer
+        self._abort = model.sequence.abort
+        self._threads = model.threads
+        self._request = request
+        self._send = send
+        self._prompt = model.renderer.ids(request.messages, request.date)
+        self._limit = self._llama.llama_n_ctx(self._sequence.context)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._sampled: list[int] = []
+        self._unsent_text = ""
+        self._unsent_ids: list[int] = []
+        self._sent_at = 0.0
+        self._pace = Pace(model.threads)
+
+    def run(self) -> p.DoneChat:
+        """Generates; frames go out on the way."""
+        if len(self._prompt) + len(self._request.prefix) >= self._limit:
+            raise p.EngineFault(
+                "prompt_too_long", tokens=str(len(self._prompt)), window=str(self._limit)
+            )
+        started = time.monotonic()
+        ids = self._prompt + list(self._request.prefix)
+        kept = self._sequence.keep_prefix(ids)
+        complete = self._sequence.prefill(ids, kept, self._progress(started, len(ids) - kept))
+        prefill_s = time.monotonic() - started
+        reason = "cancelled"
+        first_s = 0.0
+        if complete:
+            for token in self._request.prefix:
+                self._decoder.decode(self._tokenizer.piece(token))
+            sampler = self._sampler()
+            try:
+                reason, first_s = self._sample(sampler, started)
+            finally:
+                self._llama.llama_sampler_free(sampler)
+        self._flush(final=True)
+        return p.DoneChat(
+            id=self._request.id,
+            reason=reason,  # type: ignore[arg-type]
+            prompt_tokens=len(self._prompt),
+            reused_tokens=kept,
+            answer_tokens=len(self._sampled),
+            prefill_s=prefill_s,
+            decode_s=max(time.monotonic() - started - prefill_s, 0.0),
+            first_token_s=first_s,
+        )
+
+    def _progress(self, started: float, total: int) -> Callable[[int], None]:
+        def told(done: int) -> None:
+            rate = done / max(time.monotonic() - started, 1e-6)
+            frame = p.PrefillProgress(id=self._request.id, done=done, total=total, rate=rate)
+            self._send(frame)
+
+        return told
+
+    def _sample(self, sampler: Any, started: float) -> tuple[str, float]:
+        first_s = 0.0
+        room = min(self._request.max_tokens, self._limit - len(self._sequence.ids) - 1)
+        for _ in range(room):
+            token = self._llama.llama_sampler_sample(sampler, self._sequence.context, -1)
+            if self._tokenizer.ends(token):
+                return "stop", first_s
+            first_s = first_s or time.monotonic() - started
+            self._take(token)
+            if degenerate(self._sampled):
+                return "loop", first_s
+            begun = time.monotonic()
+            if self._abort or not self._sequence.decode([token]):
+                return "cancelled", first_s
+            self._adapt(time.monotonic() - begun)
+        return "length", first_s
+
+    def _adapt(self, token_s: float) -> None:
+        threads = self._pace.threads_after(token_s)
+        if threads != self._threads:
+            self._threads = threads
+            self._llama.llama_set_n_threads(self._sequence.context, threads, threads)
+
+    def _take(self, token: int) -> None:
+        self._sampled.append(token)
+        self._unsent_ids.append(token)
+        self._unsent_text += self._decoder.decode(self._tokenizer.piece(token))
+        if time.monotonic() - self._sent_at >= DELTA_S:
+            self._flush()
+
+    def _flush(self, *, final: bool = False) -> None:
+        if final:
+            self._unsent_text += self._decoder.decode(b"", True)
+        if self._unsent_ids or self._unsent_text:
+            delta = p.Delta(
+                id=self._request.id, text=self._unsent_text, ids=tuple(self._unsent_ids)
+            )
+            self._send(delta)
+            self._unsent_text = ""
+            self._unsent_ids = []
+            self._sent_at = time.monotonic()
+
+    def _sampler(self) -> Any:
+        llama, request = self._llama, self._request
+        params = llama.llama_sampler_chain_default_params()
+        chain = llama.llama_sampler_chain_init(params)
+        spelled = [self._tokenizer.raw(text, special=True) for text in request.barred]
+        barred = [ids[0] for ids in spelled if len(ids) == 1]
+        if barred:
+            biases = (llama.llama_logit_bias * len(barred))(
+                *[llama.llama_logit_bias(token, float("-inf")) for token in barred]
+            )
+            llama.llama_sampler_chain_add(
+                chain,
+                llama.llama_sampler_init_logit_bias(self._tokenizer.size, len(barred), biases),
+            )
+        trigger = self._tokenizer.raw(request.trigger, special=True)
+        if request.grammar and len(trigger) == 1:
+            llama.llama_sampler_chain_add(chain, self._grammar(trigger[0]))
+        if request.temperature <= 0:
+            llama.llama_sampler_chain_add(chain, llama.llama_sampler_init_greedy())
+            return chain
+        for sampler in (
+            llama.llama_sampler_init_top_k(40),
+            llama.llama_sampler_init_top_p(request.top_p, 1),
+            llama.llama_sampler_init_temp(request.temperature),
+            llama.llama_sampler_init_dist(request.seed),
+        ):
+            llama.llama_sampler_chain_add(chain, sampler)
+        return chain
+
+    def _grammar(self, trigger: int) -> Any:
+        """Constrains from the trigger token on; before it the answer is free text."""
+        tokens = (ctypes.c_int32 * 1)(trigger)
+        patterns = (ctypes.c_char_p * 1)()
+        grammar = self._llama.llama_sampler_init_grammar_lazy_patterns(
+            self._tokenizer.vocabulary,
+            self._request.grammar.encode(),
+            b"root",
+            patterns,
+            0,
+            tokens,
+            1,
+        )
+        if not grammar:
+            raise p.EngineFault(
+                "engine_error", "the tool grammar does not compile", reason="grammar"
+            )
+        return grammar
+
+
+class Pace:
+    """Lowers the threads when tokens take three times their baseline, and tries again later.
+
+    A busy neighbour at normal priority makes llama.cpp's threads wait for each other at barriers: fewer threads are then
+    faster. Source: design 3, "Background is really background".
+    """
+
+    WINDOW = 8
+    RECOVER_AFTER = 64
+
+    def __init__(self, threads: int) -> None:
+        self._full = threads
+        self._threads = threads
+        self._recent: collections.deque[float] = collections.deque(maxlen=self.WINDOW)
+        self._baseline = 0.0
+        self._since_change = 0
+
+    def threads_after(self, token_s: float) -> int:
+        """The number of threads to use from now on."""
+        self._recent.append(token_s)
+        self._since_change += 1
+        if len(self._recent) < self.WINDOW:
+            return self._threads
+        median = sorted(self._recent)[self.WINDOW // 2]
+        self._baseline = min(self._baseline or median, median)
+        if median > 3 * self._baseline and self._threads > 1:
+            self._change(self._threads - 1)
+        elif self._threads < self._full and self._since_change >= self.RECOVER_AFTER:
+            self._change(self._full)
+        return self._threads
+
+    def _change(self, threads: int) -> None:
+        self._threads = threads
+        self._since_change = 0
+        self._recent.clear()
