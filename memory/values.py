@@ -130,13 +130,16 @@ class EmbedderEpoch:
     """Which embedder made a vector, and how its cosines are to be read.
 
     `floor` and `ceiling` are the mean cosines of unrelated and related probe pairs; every similarity in the engine is
-    `clamp((cos - floor) / (ceiling - floor), 0, 1)`. Source: design 4.4 "Calibration".
+    `clamp((cos - floor) / (ceiling - floor), 0, 1)`. A question lies nearer to another question than to any passage, so the
+    comparison of questions (learned edges) has its own pair. Source: design 4.4 "Calibration".
     """
 
     name: str
     dimension: int
     floor: float
     ceiling: float
+    question_floor: float
+    question_ceiling: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

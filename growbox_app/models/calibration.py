@@ -31,4 +31,6 @@ def embedder_epoch() -> EmbedderEpoch:
         dimension=int(table["dimension"]),
         floor=float(table["floor"]),
         ceiling=float(table["ceiling"]),
+        question_floor=float(table["question_floor"]),
+        question_ceiling=float(table["question_ceiling"]),
     )

@@ -18,7 +18,7 @@ import numpy as np
 from memory.config import LearningConfig
 from memory.ports import Clock
 from memory.storage.database import Database
-from memory.storage.vectors import Vector, VectorStore, calibrated, pack, unpack
+from memory.storage.vectors import Vector, VectorStore, calibrated_questions, pack, unpack
 from memory.text import folded, normalise, storable
 from memory.values import NodeId
 
@@ -147,7 +147,7 @@ class LearningLog:
             return None
         cosines = np.stack([unpack(r[1]) for r in rows]) @ vector
         best = int(np.argmax(cosines))
-        if calibrated(float(cosines[best]), self._store.epoch) < self._config.merge:
+        if calibrated_questions(float(cosines[best]), self._store.epoch) < self._config.merge:
             return None
         return int(rows[best][0])
 
@@ -173,7 +173,7 @@ class LearningLog:
                     and row["epoch"] == self._epoch_id()
                 ):
                     cosine = float(unpack(row["vector"]) @ vector)
-                    found[row["id"]] = calibrated(cosine, self._store.epoch)
+                    found[row["id"]] = calibrated_questions(cosine, self._store.epoch)
         own = self._db.row("SELECT cluster FROM queries WHERE text = ?", (key,))
         if own is not None and own[0] in unique:
             found[int(own[0])] = 1.0

@@ -38,9 +38,17 @@ def unpack(blob: bytes) -> Vector:
 
 
 def calibrated(cosine: float, epoch: EmbedderEpoch) -> float:
-    """The engine's only similarity, 0..1. Source: design 4.4 "Calibration"."""
-    span = epoch.ceiling - epoch.floor
-    return min(1.0, max(0.0, (cosine - epoch.floor) / span))
+    """Similarity of a question and a passage, 0..1. Source: design 4.4 "Calibration"."""
+    return _scaled(cosine, epoch.floor, epoch.ceiling)
+
+
+def calibrated_questions(cosine: float, epoch: EmbedderEpoch) -> float:
+    """Similarity of two questions, 0..1: what edges, vetoes and merges of K samples compare."""
+    return _scaled(cosine, epoch.question_floor, epoch.question_ceiling)
+
+
+def _scaled(cosine: float, floor: float, ceiling: float) -> float:
+    return min(1.0, max(0.0, (cosine - floor) / (ceiling - floor)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,7 @@ class VectorStore:
 
     def __init__(self, database: Database, epoch: EmbedderEpoch) -> None:
         require(epoch.ceiling > epoch.floor, "an embedder's ceiling must be above its floor")
+        require(epoch.question_ceiling > epoch.question_floor, "the same holds for questions")
         self._db = database
         self.epoch = epoch
         self._epoch_id = self._open_epoch()

@@ -1,7 +1,7 @@
 """Drives the real window as a person would: `python -m tests.e2e.window_driver SCRIPT [FOLDER]`, a child process of the tests.
 
 Each line of standard output is a JSON object `{"step": …}`. Scripts: `tell` (type a fact, stream, stop a long answer, quit),
-`recall` (ask in a new conversation), `talk` (a scripted engine; turns for ever, to be killed).
+`recall` (ask in a new conversation), `talk` and `talk_real` (turns for ever, to be killed; `talk` on a scripted engine).
 """
 
 from __future__ import annotations
@@ -18,16 +18,11 @@ SECONDS = 180.0
 
 def main(arguments: list[str]) -> int:
     """Runs one script in a real window."""
-    from PySide6.QtCore import QEvent
-    from PySide6.QtGui import QKeyEvent
-
     from growbox_app.clock import SystemClock
     from growbox_app.paths import data_path
     from ui import application, event_loop
     from ui.crash import CrashLog
 
-    assert QEvent is not None
-    assert QKeyEvent is not None
     app = application.make_application(["growbox"])
     crash_log = CrashLog(data_path() / "logs", SystemClock())
     crash_log.install()
@@ -48,7 +43,7 @@ def _assistant(*, scripted: bool) -> object:
 async def _both(life: object, driver: Driver, script: str) -> int:
     running = asyncio.get_running_loop().create_task(life.run())  # type: ignore[attr-defined]
     try:
-        async with asyncio.timeout(SECONDS if script != "talk" else None):
+        async with asyncio.timeout(SECONDS if not script.startswith("talk") else None):
             await getattr(driver, script)()
     except TimeoutError:
         say("timeout", text=driver.text)
@@ -107,12 +102,18 @@ class Driver:
         say("recalled", text=self.text, answer=message.text, memories=memories)
 
     async def talk(self) -> None:
+        await self._talk("slow say:6 message number ")
+
+    async def talk_real(self) -> None:
+        await self._talk("Repeat the number ")
+
+    async def _talk(self, prefix: str) -> None:
         await self._ready()
         say("ready", pid=os.getpid())
         number = 0
         while True:
             number += 1
-            await self._ask(f"slow say:6 message number {number}")
+            await self._ask(f"{prefix}{number}")
             ids = [str(message.node_id) for message in self.window.flow.shown.messages]
             say("acknowledged", number=number, count=len(ids))
 
