@@ -34,6 +34,7 @@ from growbox_app.api import (
     StatusChanged,
     TurnAccepted,
     TurnEvent,
+    TurnFinished,
     TurnStats,
     Unsubscribe,
     UsedMemory,
@@ -223,14 +224,23 @@ class GrowBox:
         if not self._turn_ended.is_set() or self._closed:
             raise ProblemError(Problem(code=ProblemCode.BUSY))
         self._turn_ended.clear()
-        self._cancelled = asyncio.Event()
+        self._cancelled = cancelled = asyncio.Event()
         try:
-            async with contextlib.aclosing(self._loop.run(request, self._cancelled)) as events:
+            async with contextlib.aclosing(self._loop.run(request, cancelled)) as events:
                 async for event in events:
+                    if isinstance(event, TurnFinished):
+                        self._end_turn(
+                            cancelled
+                        )  # before the yield: a face may stop listening here
                     yield event
                     if isinstance(event, TurnAccepted):
                         self._fan.tell(ConversationsChanged())
         finally:
+            self._end_turn(cancelled)
+
+    def _end_turn(self, cancelled: asyncio.Event) -> None:
+        """Idempotent for each turn, which its cancel event stands for."""
+        if self._cancelled is cancelled:
             self._cancelled = None
             self._turn_ended.set()
             self._background.turn_ended()

@@ -90,6 +90,7 @@ def needs(*, display: bool, compiler: bool, tests: bool) -> list[Need]:
         found += [
             Need("a virtual display", virtual, partial(_on_path, "xvfb-run"), required=False),
             Need("xauth", xauth, partial(_on_path, "xauth"), required=False),
+            Need("strace", ("strace",) * 3, partial(_on_path, "strace"), required=False),
         ]
     return found
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import codecs
 import collections
-import ctypes
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from growbox_app.engine import protocol as p
+from growbox_app.engine.sampler import Sampler
 from growbox_app.engine.sequence import Sequence0
 from growbox_app.engine.textual import degenerate
 from growbox_app.engine.tokenizer import Renderer, Tokenizer
@@ -70,11 +71,8 @@ class Generation:
         if complete:
             for token in self._request.prefix:
                 self._decoder.decode(self._tokenizer.piece(token))
-            sampler = self._sampler()
-            try:
+            with contextlib.closing(self._sampler()) as sampler:
                 reason, first_s = self._sample(sampler, started)
-            finally:
-                self._llama.llama_sampler_free(sampler)
         self._flush(final=True)
         return p.DoneChat(
             id=self._request.id,
@@ -95,11 +93,14 @@ class Generation:
 
         return told
 
-    def _sample(self, sampler: Any, started: float) -> tuple[str, float]:
+    def _sampler(self) -> Sampler:
+        return Sampler(self._llama, self._sequence, self._tokenizer, self._request)
+
+    def _sample(self, sampler: Sampler, started: float) -> tuple[str, float]:
         first_s = 0.0
         room = min(self._request.max_tokens, self._limit - len(self._sequence.ids) - 1)
         for _ in range(room):
-            token = self._llama.llama_sampler_sample(sampler, self._sequence.context, -1)
+            token = sampler.pick()
             if self._tokenizer.ends(token):
                 return "stop", first_s
             first_s = first_s or time.monotonic() - started
@@ -136,54 +137,6 @@ class Generation:
             self._unsent_text = ""
             self._unsent_ids = []
             self._sent_at = time.monotonic()
-
-    def _sampler(self) -> Any:
-        llama, request = self._llama, self._request
-        params = llama.llama_sampler_chain_default_params()
-        chain = llama.llama_sampler_chain_init(params)
-        spelled = [self._tokenizer.raw(text, special=True) for text in request.barred]
-        barred = [ids[0] for ids in spelled if len(ids) == 1]
-        if barred:
-            biases = (llama.llama_logit_bias * len(barred))(
-                *[llama.llama_logit_bias(token, float("-inf")) for token in barred]
-            )
-            llama.llama_sampler_chain_add(
-                chain,
-                llama.llama_sampler_init_logit_bias(self._tokenizer.size, len(barred), biases),
-            )
-        trigger = self._tokenizer.raw(request.trigger, special=True)
-        if request.grammar and len(trigger) == 1:
-            llama.llama_sampler_chain_add(chain, self._grammar(trigger[0]))
-        if request.temperature <= 0:
-            llama.llama_sampler_chain_add(chain, llama.llama_sampler_init_greedy())
-            return chain
-        for sampler in (
-            llama.llama_sampler_init_top_k(40),
-            llama.llama_sampler_init_top_p(request.top_p, 1),
-            llama.llama_sampler_init_temp(request.temperature),
-            llama.llama_sampler_init_dist(request.seed),
-        ):
-            llama.llama_sampler_chain_add(chain, sampler)
-        return chain
-
-    def _grammar(self, trigger: int) -> Any:
-        """Constrains from the trigger token on; before it the answer is free text."""
-        tokens = (ctypes.c_int32 * 1)(trigger)
-        patterns = (ctypes.c_char_p * 1)()
-        grammar = self._llama.llama_sampler_init_grammar_lazy_patterns(
-            self._tokenizer.vocabulary,
-            self._request.grammar.encode(),
-            b"root",
-            patterns,
-            0,
-            tokens,
-            1,
-        )
-        if not grammar:
-            raise p.EngineFault(
-                "engine_error", "the tool grammar does not compile", reason="grammar"
-            )
-        return grammar
 
 
 class Pace:

@@ -13,7 +13,7 @@ import random
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import psutil
@@ -62,9 +62,7 @@ class Window:
 
     def kill_after(self, seconds: float) -> list[psutil.Process]:
         """Kills it; returns the children it had."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            time.sleep(0.005)
+        threading.Event().wait(seconds)
         children = psutil.Process(self.process.pid).children(recursive=True)
         os.kill(self.process.pid, signal.SIGKILL)
         assert self.process.stdout is not None

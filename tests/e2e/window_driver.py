@@ -1,7 +1,7 @@
 """Drives the real window as a person would: `python -m tests.e2e.window_driver SCRIPT [FOLDER]`, a child process of the tests.
 
 Each line of standard output is a JSON object `{"step": …}`. Scripts: `tell` (type a fact, stream, stop a long answer, quit),
-`recall` (ask in a new conversation), `talk` and `talk_real` (turns for ever, to be killed; `talk` on a scripted engine).
+`wait` (until ended), `recall` (ask in a new conversation), `talk` and `talk_real` (turns for ever, to be killed; `talk` on a scripted engine).
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def main(arguments: list[str]) -> int:
     app = application.make_application(["growbox"])
     crash_log = CrashLog(data_path() / "logs", SystemClock())
     crash_log.install()
-    life = application.Life(data_path(), lambda: _assistant(scripted=arguments[0] == "talk"), crash_log)
+    life = application.Life(
+        data_path(), lambda: _assistant(scripted=arguments[0] == "talk"), crash_log
+    )
     folder = Path(arguments[1]) if len(arguments) > 1 else None
     return event_loop.run(app, _both(life, Driver(life, folder), arguments[0]))
 
@@ -36,7 +38,9 @@ def _assistant(*, scripted: bool) -> object:
     from growbox_app.paths import data_path, models_path
     from tests.fakes import scripted_engine
 
-    options = Options(engine_target=scripted_engine.run, scripted_engine=True) if scripted else Options()
+    options = (
+        Options(engine_target=scripted_engine.run, scripted_engine=True) if scripted else Options()
+    )
     return GrowBox(data_path=data_path(), models_path=models_path(), options=options)
 
 
@@ -65,11 +69,11 @@ class Driver:
         self._folder = folder
 
     @property
-    def window(self):  # noqa: ANN201
+    def window(self):
         return self._life.window
 
     @property
-    def panel(self):  # noqa: ANN201
+    def panel(self):
         return self.window.conversation_panel
 
     @property
@@ -89,6 +93,10 @@ class Driver:
         self.panel.stop_button.click()
         await self._until(lambda: not self.window.flow.shown.running)
         say("stopped", text=self.text)
+
+    async def wait(self) -> None:
+        await self._ready()
+        await self._until(lambda: self._life._closing.is_set())
 
     async def recall(self) -> None:
         await self._ready()

@@ -11,7 +11,14 @@ from memory.text import terms
 from memory.values import EmbedderEpoch
 
 DIMENSION = 64
-EPOCH = EmbedderEpoch(name="hash-64", dimension=DIMENSION, floor=0.1, ceiling=0.9, question_floor=0.1, question_ceiling=0.9)
+EPOCH = EmbedderEpoch(
+    name="hash-64",
+    dimension=DIMENSION,
+    floor=0.1,
+    ceiling=0.9,
+    question_floor=0.1,
+    question_ceiling=0.9,
+)
 
 
 class HashEmbedder:

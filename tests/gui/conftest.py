@@ -66,7 +66,7 @@ class Desk:
     async def until(self, condition: Callable[[], bool]) -> None:
         """Lets the loop run until something is so; fails after the time-out."""
         async with asyncio.timeout(TIMEOUT_S):
-            while not condition():  # noqa: ASYNC110 - the condition is the window's, not an event
+            while not condition():
                 await asyncio.sleep(0.002)
 
     async def settle(self) -> None:

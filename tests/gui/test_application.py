@@ -25,7 +25,7 @@ def life(tmp_path: Path, assistant: Assistant) -> Life:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110 - a widget's state is no event
+        while not condition():
             await asyncio.sleep(0.002)
 
 
