@@ -16,7 +16,7 @@ from pathlib import Path
 SECONDS = 180.0
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], driver_type: type[Driver] | None = None) -> int:
     """Runs one script in a real window."""
     from growbox_app.clock import SystemClock
     from growbox_app.paths import data_path
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         data_path(), lambda: _assistant(scripted=arguments[0] == "talk"), crash_log
     )
     folder = Path(arguments[1]) if len(arguments) > 1 else None
-    return event_loop.run(app, _both(life, Driver(life, folder), arguments[0]))
+    return event_loop.run(app, _both(life, (driver_type or Driver)(life, folder), arguments[0]))
 
 
 def _assistant(*, scripted: bool) -> object:
