@@ -69,7 +69,7 @@ class Recaller:
         evidence = Evidence(self._stores.timeline, text, query.exclude)
         pages = self._passing(raw, evidence, question, run)
         pages = _merged(pages, self._pointer_pages(raw, evidence, question))
-        if not pages and (terms.weights or not any_terms(text)):
+        if not pages:
             pages = yield from self._scan(text, terms, evidence, question, run)
         self._remember(text, vector, raw, query.exclude)
         return self._result(run, pages)

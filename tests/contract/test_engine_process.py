@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -319,20 +321,27 @@ class TestRealModel:
         asyncio.run(main())
 
 
-def test_the_process_ends_when_its_pipe_does(tmp_path: Path) -> None:
-    async def main() -> None:
-        client = EngineClient(scripted_engine.run, on_death=lambda _code: None)
-        process = psutil.Process(client.pid)
-        client._pipe.close()
-        deadline = time.monotonic() + 5
-        while process.is_running() and time.monotonic() < deadline:
-            if process.status() == psutil.STATUS_ZOMBIE:
-                break
-            await asyncio.sleep(0.02)
-        assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-        await client.close()
-
-    asyncio.run(main())
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_the_process_ends_when_the_application_is_killed() -> None:
+    code = (
+        "import asyncio\n"
+        "from growbox_app.engine.client import EngineClient\n"
+        "from tests.fakes import scripted_engine\n"
+        "async def main():\n"
+        "    print(EngineClient(scripted_engine.run, on_death=print).pid, flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "if __name__ == '__main__':\n"
+        "    asyncio.run(main())\n"
+    )
+    root = Path(__file__).parent.parent.parent
+    application = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=root)
+    assert application.stdout is not None
+    engine_process = psutil.Process(int(application.stdout.readline()))
+    application.kill()
+    application.wait(10)
+    application.stdout.close()
+    _gone, alive = psutil.wait_procs([engine_process], timeout=1.0)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
 
 
 async def answer_ids(client: EngineClient, request: p.Chat) -> list[int]:

@@ -92,6 +92,11 @@ def fill(assistant: ScriptedAssistant, language: str) -> None:
         "周末购物" if chinese else "Weekend list",
         [("牛奶、鸡蛋", "记下了。")] if chinese else [("Milk, eggs", "Noted.")],
     )
+    fill_panels(assistant, question)
+
+
+def fill_panels(assistant: ScriptedAssistant, question: str) -> None:
+    """Numbers for the panels."""
     assistant.fatigue_snapshot = FatigueSnapshot(
         total=0.41,
         miss=0.52,
@@ -165,6 +170,13 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     await asyncio.sleep(0.05)
     await desk.settle()
     shoot("trace")
+    await other_pages(folder, desk, name)
+    await desk.close()
+
+
+async def other_pages(folder: Path, desk: Desk, name: str) -> None:
+    """First run, settings, source."""
+    window, assistant = desk.window, desk.assistant
     window.conversation_panel.problem_bar.say(None)
     assistant.model_states["standard"] = "missing"
     assistant.selected = "standard"
@@ -172,7 +184,7 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     window.bridge.status_changed.emit()
     await asyncio.sleep(0.01)
     await desk.settle()
-    shoot("first-run")
+    window.grab().save(str(folder / f"{name}-first-run.png"))
     window.open_settings()
     await asyncio.sleep(0.05)
     dialog = window._settings_dialog
@@ -187,7 +199,6 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     source = window.findChildren(SourceDialog)[0]
     source.grab().save(str(folder / f"{name}-source.png"))
     await asyncio.sleep(0.05)
-    await desk.close()
 
 
 def main() -> None:
