@@ -53,6 +53,7 @@ class ProblemCode(StrEnum):
     PROMPT_TOO_LONG = "prompt_too_long"
     CPU_UNSUPPORTED = "cpu_unsupported"
     ENGINE_DIED = "engine_died"
+    ENGINE_RESTARTED = "engine_restarted"
     ENGINE_GIVEN_UP = "engine_given_up"
     ENGINE_ERROR = "engine_error"
     DISK_FULL = "disk_full"

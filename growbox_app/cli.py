@@ -39,7 +39,7 @@ SETTLE_S = 10.0
 
 def main(arguments: list[str]) -> int:
     """Parses and runs one command."""
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args(_questions_may_begin_with_a_dash(arguments))
     commands = {"ask": _ask, "audit": _audit, "rebuild": _rebuild}
     _utf8_streams()
     try:
@@ -62,6 +62,18 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--fix", action="store_true", help="repair what can be repaired")
     commands.add_parser("rebuild", help="recreate every derived store from the timeline")
     return parser
+
+
+def _questions_may_begin_with_a_dash(arguments: list[str]) -> list[str]:
+    """`ask "-> what is this?"` is a question, not an unknown option."""
+    known = {"-h", "--help", "--project", "--continue", "--json"}
+    texts = [
+        word for word in arguments if word.startswith("-") and word.split("=")[0] not in known
+    ]
+    if arguments[:1] != ["ask"] or not texts or "--" in arguments:
+        return arguments
+    rest = [word for word in arguments if word not in texts]
+    return [*rest, "--", *texts]
 
 
 def _utf8_streams() -> None:

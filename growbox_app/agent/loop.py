@@ -253,7 +253,7 @@ class AgentLoop:
                     yield event
                 break
             except EngineDied:
-                problem = Problem(code=ProblemCode.ENGINE_DIED)
+                problem = Problem(code=ProblemCode.ENGINE_RESTARTED)
                 if turn.restarted:
                     raise
                 turn.restarted = True
@@ -384,7 +384,7 @@ class AgentLoop:
     ) -> TurnFinished:
         memories = turn.memories()
         loaded = self._parts.engine.loaded
-        notices = [ProblemCode.ENGINE_DIED.value] if turn.restarted else []
+        notices = [ProblemCode.ENGINE_RESTARTED.value] if turn.restarted else []
         if problem is not None:
             notices.append(problem.code.value)
         trace = Trace(memories=memories, stats=turn.stats, notices=tuple(notices))

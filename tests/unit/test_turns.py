@@ -161,7 +161,7 @@ def test_a_dead_engine_is_restarted_and_the_answer_goes_on(tmp_path: Path) -> No
     async def body(app: GrowBox) -> None:
         events = await turn(app, "die say:9 a b c d e f g")
         notices = [event for event in events if isinstance(event, Notice)]
-        assert [notice.problem.code for notice in notices] == [ProblemCode.ENGINE_DIED]
+        assert [notice.problem.code for notice in notices] == [ProblemCode.ENGINE_RESTARTED]
         end = finished(events)
         assert end.status is NodeStatus.COMPLETE
         assert (
