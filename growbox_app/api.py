@@ -62,6 +62,7 @@ class ProblemCode(StrEnum):
     DATA_TOO_NEW = "data_too_new"
     DATA_CORRUPT = "data_corrupt"
     DOWNLOAD_FAILED = "download_failed"
+    NO_DOWNLOAD = "no_download"
     NO_NETWORK = "no_network"
     CHECKSUM = "checksum"
     NO_PROJECT_FOLDER = "no_project_folder"

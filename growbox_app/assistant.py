@@ -80,6 +80,8 @@ from memory.values import (
 T = TypeVar("T")
 
 EXCERPT_CHARACTERS = 160
+END_S = 8.0
+"""Longest wait at shutdown for the turn to end, and for the KV image to be written."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,7 @@ class GrowBox:
         parts = LoopParts(
             memory=self._memory,
             engine=self._engine,
-            registry=Registry([MemorySearch(self._memory)]),
+            registry=Registry([MemorySearch(self._memory, paused=self._memory_paused)]),
             kv=self._kv,
             settings=self._settings,
             clock=self._options.clock,
@@ -131,6 +133,7 @@ class GrowBox:
         self._turn_ended = asyncio.Event()
         self._turn_ended.set()
         self._closed = False
+        self._loading: asyncio.Task[None] | None = None
         tr.use(str(self._settings.get("general.language")))
 
     # -- life ---------------------------------------------------------------------------------
@@ -156,7 +159,7 @@ class GrowBox:
                 self._server = instance.InstanceServer(self._data_path, relay.handle)
         self._fan.subscribe(self._background.wake)
         self._background.start()
-        self._tasks.start("load", self._load(progress))
+        self._start_load(progress)
 
     async def shutdown(self) -> None:
         """See `Assistant.shutdown`."""
@@ -166,10 +169,16 @@ class GrowBox:
         if self._server is not None:
             await asyncio.to_thread(self._server.close)
         await self.stop()
-        await self._turn_ended.wait()
+        with contextlib.suppress(
+            TimeoutError
+        ):  # an engine that answers nothing may not keep the window open
+            async with asyncio.timeout(END_S):
+                await self._turn_ended.wait()
         self._background.stop()
         await self._tasks.cancel_all()
-        await self._kv.save(at_least=1)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await self._kv.save(at_least=1)
         await self._engine.close()
         await self._memory.close()
         stop_logging(self._data_path)
@@ -186,12 +195,18 @@ class GrowBox:
         """Process id of the engine, for tests that kill it."""
         return self._engine.pid
 
+    def _start_load(self, progress: ProgressSink) -> None:
+        """Loads what the settings say now; an older attempt that is still looking for its files is given up."""
+        if self._loading is not None:
+            self._loading.cancel()
+        self._loading = self._tasks.start("load", self._load(progress))
+
     async def _load(self, progress: ProgressSink) -> None:
         """Finds the model files, verifies them once, and loads them."""
         try:
             self._engine.use(await self._spec(progress))
-        except ProblemError as error:
-            self._engine.refuse(error.problem)
+        except (ProblemError, OSError) as error:
+            self._engine.refuse(problem_of(error))
             return
         await self._engine.ready()
         newest = await self.conversations()
@@ -201,7 +216,7 @@ class GrowBox:
     async def _spec(self, progress: ProgressSink) -> LoadSpec:
         if self._options.scripted_engine:
             return _scripted_spec(int(self._settings.get("models.context_tokens")))
-        chat, chat_path, embed_path = await self._models.ready_files(progress)
+        chat, chat_path, embed_path = await self._models.ready_files(progress, self._loaded_id())
         threads = int(self._settings.get("models.threads"))
         return LoadSpec(
             model_id=chat.id,
@@ -214,6 +229,12 @@ class GrowBox:
             ),
             threads=threads or psutil.cpu_count(logical=False) or 1,
         )
+
+    def _memory_paused(self) -> bool:
+        return bool(self._settings.get("memory.paused"))
+
+    def _loaded_id(self) -> str:
+        return self._engine.status.model_id if self._engine.loaded is not None else ""
 
     def _raise_window(self) -> None:
         self._fan.tell(RaiseWindow())
@@ -368,7 +389,7 @@ class GrowBox:
     # -- models and settings --------------------------------------------------------------------
     async def models(self) -> tuple[ModelStatus, ...]:
         """See `Assistant.models`."""
-        return await asyncio.to_thread(self._models.statuses)
+        return await asyncio.to_thread(self._models.statuses, self._loaded_id())
 
     async def obtain_model(
         self, model_id: str, progress: ProgressSink, file: Path | None = None
@@ -376,13 +397,23 @@ class GrowBox:
         """See `Assistant.obtain_model`."""
         await self._models.obtain(model_id, progress, file)
         if self._engine.loaded is None:
-            self._tasks.start("load", self._load(progress))
+            self._start_load(progress)
 
     async def select_model(self, model_id: str) -> None:
         """See `Assistant.select_model`."""
+        if not self._turn_ended.is_set():
+            raise ProblemError(Problem(code=ProblemCode.BUSY))
+        before = self._settings.get("models.chat")
         await self.change_setting("models.chat", model_id)
+        try:
+            spec = await self._spec(lambda _progress: None)
+        except ProblemError:
+            await self.change_setting("models.chat", before)
+            raise
+        if self._loading is not None:
+            self._loading.cancel()
         await self._kv.save(at_least=1)
-        self._tasks.start("load", self._load(lambda _progress: None))
+        self._engine.use(spec)
 
     def setting(self, key: str) -> object:
         """See `Assistant.setting`."""
@@ -390,7 +421,12 @@ class GrowBox:
 
     async def change_setting(self, key: str, value: object) -> None:
         """See `Assistant.change_setting`."""
-        self._settings.set(key, value)
+        try:
+            self._settings.set(key, value)
+        except OSError as error:
+            fields = {"path": str(self._data_path)}
+            problem = Problem(code=ProblemCode.DATA_UNWRITABLE, fields=fields, detail=str(error))
+            raise ProblemError(problem) from error
         if key == "general.language":
             tr.use(str(value))
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 
 from growbox_app.api import AppEvent, EnginePhase, MemoryChanged, StatusChanged
 from growbox_app.engine.kv_files import KvFiles
 from growbox_app.engine.supervisor import EngineSupervisor
 from growbox_app.memory_service import MemoryService, Priority
 from growbox_app.tasks import TaskGroup
+from memory.errors import MemoryEngineError
 from memory.events import NodeRecorded
+
+_LOG = logging.getLogger(__name__)
 
 KV_IDLE_S = 60.0
 RETRY_S = 5.0
@@ -77,7 +81,12 @@ class Background:
                     await self._work.wait()
             self._work.clear()
             self._settled.clear()
-            while await self._memory.drive(lambda engine: engine.digest(), Priority.BACKGROUND):
-                pass
+            try:
+                while await self._memory.drive(lambda engine: engine.digest(), Priority.BACKGROUND):
+                    pass
+            except (
+                MemoryEngineError
+            ):  # a full disk: nothing is lost, and RETRY_S paces the next try
+                _LOG.warning("digesting stopped", exc_info=True)
             if not self._work.is_set():
                 self._settled.set()

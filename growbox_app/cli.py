@@ -11,6 +11,7 @@ import asyncio
 import json
 import signal
 import sys
+import threading
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from growbox_app.assistant import GrowBox
 from growbox_app.instance import Frame, hand_over
 from growbox_app.problems import sentence
 from growbox_app.relay import request_of
-from growbox_app.report import TurnReport, problem_lines
+from growbox_app.report import TurnReport, problem_fields, problem_from
 from growbox_app.text import tr
 from memory.values import AuditReport, NodeStatus
 
@@ -67,9 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 def _questions_may_begin_with_a_dash(arguments: list[str]) -> list[str]:
     """`ask "-> what is this?"` is a question, not an unknown option."""
     known = {"-h", "--help", "--project", "--continue", "--json"}
-    texts = [
-        word for word in arguments if word.startswith("-") and word.split("=")[0] not in known
-    ]
+    texts = [word for word in arguments if word.startswith("-") and word.split("=")[0] not in known]
     if arguments[:1] != ["ask"] or not texts or "--" in arguments:
         return arguments
     rest = [word for word in arguments if word not in texts]
@@ -106,7 +105,7 @@ async def _ask(options: argparse.Namespace) -> int:
         await assistant.shutdown()
         if error.problem.code is not ProblemCode.DATA_LOCKED:
             raise
-        return await asyncio.to_thread(_ask_running_instance, frame, options.json, error)
+        return await _ask_running_instance(frame, options.json, error)
     try:
         return await _ask_here(assistant, frame, as_json=options.json)
     finally:
@@ -122,30 +121,44 @@ async def _ask_here(assistant: GrowBox, frame: Frame, *, as_json: bool) -> int:
             _say(f"\n{sentence(event.problem, tr)}")
         elif isinstance(event, TurnFinished):
             _print_report(TurnReport.of(event), as_json=as_json)
-            for line in problem_lines(event, tr):
-                _say(line)
             code = 0 if event.status is NodeStatus.COMPLETE else 1
     await assistant.settle(SETTLE_S)
     return code
 
 
-def _ask_running_instance(frame: Frame, as_json: bool, locked: ProblemError) -> int:
-    """The window (or another command) holds the data folder: let it answer."""
+async def _ask_running_instance(frame: Frame, as_json: bool, locked: ProblemError) -> int:
+    """The window (or another command) holds the data folder: let it answer.
+
+    The connection is read on a daemon thread, so that Ctrl-C ends this process at once.
+    """
+    result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def read() -> None:
+        code = _relayed(frame, as_json, locked)
+        result.get_loop().call_soon_threadsafe(
+            lambda: None if result.done() else result.set_result(code)
+        )
+
+    threading.Thread(target=read, name="relay", daemon=True).start()
+    return await result
+
+
+def _relayed(frame: Frame, as_json: bool, locked: ProblemError) -> int:
     try:
         for reply in hand_over(paths.data_path(), frame):
-            if "delta" in reply and not as_json:
-                print(reply["delta"], end="", flush=True)  # noqa: T201
-            if isinstance(reply.get("report"), dict):
-                fields: dict[str, Any] = reply["report"]  # type: ignore[assignment]
+            fields: Any = reply.get("report") or reply.get("problem") or reply.get("notice")
+            if "report" in reply:
                 _print_report(TurnReport(fields=fields), as_json=as_json)
                 return 0 if fields["status"] == NodeStatus.COMPLETE.value else 1
-            if isinstance(reply.get("problem"), dict):
-                problem: dict[str, Any] = reply["problem"]  # type: ignore[assignment]
-                code = ProblemCode(problem["code"])
-                return _say_problem(Problem(code=code, fields=problem["fields"]), as_json=as_json)
+            if "problem" in reply:
+                return _say_problem(problem_from(fields), as_json=as_json)
+            if "notice" in reply:
+                _say(sentence(problem_from(fields), tr))
+            elif not as_json:
+                print(reply.get("delta", ""), end="", flush=True)  # noqa: T201
     except OSError:
-        raise locked from None
-    raise locked
+        pass  # it is ending just now, or it is no GrowBox that listens
+    return _say_problem(locked.problem, as_json=as_json)
 
 
 async def _audit(options: argparse.Namespace) -> int:
@@ -181,9 +194,11 @@ def _print_audit(report: AuditReport) -> int:
 def _print_report(report: TurnReport, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False))  # noqa: T201
-        return
-    print()  # noqa: T201
-    for line in report.lines(tr):
+    else:
+        print()  # noqa: T201
+        for line in report.lines(tr):
+            _say(line)
+    for line in report.sentences(tr):
         _say(line)
 
 
@@ -196,7 +211,7 @@ def _show_progress(progress: Progress) -> None:
 
 def _say_problem(problem: Problem, *, as_json: bool) -> int:
     if as_json:
-        body = {"problem": {"code": problem.code.value, "fields": dict(problem.fields)}}
+        body = {"problem": problem_fields(problem)}
         print(json.dumps(body, ensure_ascii=False))  # noqa: T201
     _say(sentence(problem, tr))
     return 1

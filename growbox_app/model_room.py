@@ -26,14 +26,18 @@ class ModelRoom:
         self._models_path = models_path
         self._settings = settings
 
-    async def ready_files(self, progress: ProgressSink) -> tuple[Model, Path, Path]:
+    async def ready_files(self, progress: ProgressSink, loaded_id: str) -> tuple[Model, Path, Path]:
         """The chat model to load, its path and the embedder's; both verified.
+
+        Args:
+            progress: told while a file is verified.
+            loaded_id: the model whose memory becomes free by loading another; empty when none is loaded.
 
         Raises:
             ProblemError: missing, broken, or not enough memory.
         """
         wanted = str(self._settings.get("models.chat"))
-        free = free_ram_bytes()
+        free = free_ram_bytes() + sum(m.ram_bytes for m in catalogue() if m.id == loaded_id)
         chat = choose_chat(wanted, models_path=self._models_path, free_bytes=free)
         paths = [await self._verified(model, progress) for model in (chat, embedder())]
         if wanted != AUTO and chat.ram_bytes > free:
@@ -45,11 +49,15 @@ class ModelRoom:
             raise ProblemError(Problem(code=ProblemCode.NOT_ENOUGH_RAM, fields=fields))
         return chat, paths[0], paths[1]
 
-    def statuses(self) -> tuple[ModelStatus, ...]:
-        """The catalogue and what is here. Reads file headers: worker thread."""
+    def statuses(self, loaded_id: str) -> tuple[ModelStatus, ...]:
+        """The catalogue and what is here. Reads file headers: worker thread.
+
+        The selected one is the loaded one; while none is loaded, the one that would be.
+        """
         wanted = str(self._settings.get("models.chat"))
         chosen = choose_chat(wanted, models_path=self._models_path, free_bytes=free_ram_bytes())
-        return tuple(self._status(model, chosen) for model in catalogue())
+        selected = {loaded_id or chosen.id, embedder().id}
+        return tuple(self._status(model, selected) for model in catalogue())
 
     async def obtain(self, model_id: str, progress: ProgressSink, file: Path | None) -> None:
         """Gets and verifies a model; cancelling the task stops it and keeps what came.
@@ -84,7 +92,7 @@ class ModelRoom:
             )
         return await asyncio.to_thread(require_ready, model, self._models_path)
 
-    def _status(self, model: Model, chosen: Model) -> ModelStatus:
+    def _status(self, model: Model, selected: set[str]) -> ModelStatus:
         return ModelStatus(
             id=model.id,
             name=model.name,
@@ -94,7 +102,7 @@ class ModelRoom:
             licence=model.licence,
             state=file_state(model, self._models_path).value,
             path=model.path(self._models_path),
-            selected=model.id in {chosen.id, embedder().id},
+            selected=model.id in selected,
             have_bytes=have_bytes(model, self._models_path),
         )
 

@@ -43,7 +43,7 @@ def problem_of(error: BaseException) -> Problem:
             fields = {"path": str(error.path)}
             return Problem(code=ProblemCode.DATA_CORRUPT, fields=fields, detail=error.detail)
         case StorageError():
-            fields = {"path": str(error.path), "need": ""}
+            fields = {"path": str(error.path)}
             return Problem(code=_STORAGE[error.reason], fields=fields, detail=error.detail)
         case _:
             detail = f"{type(error).__name__}: {error}"
@@ -59,4 +59,7 @@ def _engine_problem(fault: EngineFault) -> Problem:
 
 def sentence(problem: Problem, translate: Translator) -> str:
     """What the user reads: what happened, what it means, what to do."""
-    return translate(f"problem.{problem.code.value}", **problem.fields)
+    key = f"problem.{problem.code.value}"
+    if problem.code is ProblemCode.DISK_FULL and not problem.fields.get("need"):
+        key += "_plain"
+    return translate(key, **problem.fields)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import queue
 from collections.abc import Callable
 from pathlib import Path
 
 from growbox_app.api import (
     AskRequest,
     Assistant,
-    Problem,
+    Notice,
     ProblemError,
     TextDelta,
     TurnEvent,
     TurnFinished,
 )
 from growbox_app.instance import Frame, Send
-from growbox_app.report import TurnReport
+from growbox_app.report import TurnReport, problem_fields
 from memory.values import ConversationId
 
 ASK_S_MAX = 3600.0
@@ -42,21 +42,34 @@ class AskRelay:
             self._loop.call_soon_threadsafe(self._raise)
             send({"done": True})
         elif frame.get("wish") == "ask":
-            done = threading.Event()
-            future = asyncio.run_coroutine_threadsafe(self._ask(frame, send), self._loop)
-            future.add_done_callback(lambda _future: done.set())
-            done.wait(ASK_S_MAX)
+            frames: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
+            asyncio.run_coroutine_threadsafe(self._ask(frame, frames.put), self._loop)
+            self._forward(frames, send)
 
-    async def _ask(self, frame: Frame, send: Send) -> None:
+    def _forward(self, frames: queue.SimpleQueue[Frame | None], send: Send) -> None:
+        """Sends on the connection's thread, so that a stopped asker never holds the turn."""
+        while True:
+            try:
+                reply = frames.get(timeout=ASK_S_MAX)
+                if reply is None:
+                    return
+                send(reply)
+            except queue.Empty:
+                return
+            except OSError:  # the asker is gone
+                asyncio.run_coroutine_threadsafe(self._assistant.stop(), self._loop)
+                return
+
+    async def _ask(self, frame: Frame, put: Callable[[Frame | None], None]) -> None:
         try:
             request = await request_of(self._assistant, frame)
             async for event in self._assistant.ask(request):
                 for reply in _frames(event):
-                    await asyncio.to_thread(send, reply)
+                    put(reply)
         except ProblemError as error:
-            await asyncio.to_thread(send, _problem_frame(error.problem))
-        except OSError:
-            await self._assistant.stop()  # the asker is gone
+            put({"done": True, "problem": problem_fields(error.problem)})
+        finally:
+            put(None)
 
 
 async def request_of(assistant: Assistant, frame: Frame) -> AskRequest:
@@ -80,19 +93,12 @@ async def request_of(assistant: Assistant, frame: Frame) -> AskRequest:
 
 
 def _frames(event: TurnEvent) -> list[Frame]:
-    if isinstance(event, TextDelta):
-        return [{"delta": event.text}]
-    if isinstance(event, TurnFinished):
-        return [{"done": True, "report": TurnReport.of(event).as_json()}]
-    return []
-
-
-def _problem_frame(problem: Problem) -> Frame:
-    return {
-        "done": True,
-        "problem": {
-            "code": problem.code.value,
-            "fields": dict(problem.fields),
-            "detail": problem.detail,
-        },
-    }
+    match event:
+        case TextDelta():
+            return [{"delta": event.text}]
+        case Notice():
+            return [{"notice": problem_fields(event.problem)}]
+        case TurnFinished():
+            return [{"done": True, "report": TurnReport.of(event).as_json()}]
+        case _:
+            return []

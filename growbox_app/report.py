@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from growbox_app.agent import prompts
-from growbox_app.api import TurnFinished, UsedMemory
+from growbox_app.api import Problem, ProblemCode, TurnFinished, UsedMemory
 from growbox_app.problems import sentence
 from growbox_app.text import Translator
 
@@ -38,9 +38,7 @@ class TurnReport:
                     "first_token_s": round(stats.first_token_s, 4),
                     "recall_ms": round(stats.recall_ms, 2),
                 },
-                "problem": None
-                if problem is None
-                else {"code": problem.code.value, "fields": dict(problem.fields)},
+                "problem": None if problem is None else problem_fields(problem),
             }
         )
 
@@ -62,10 +60,22 @@ class TurnReport:
         ]
         return [head, *rows]
 
+    def sentences(self, translate: Translator) -> list[str]:
+        """What went wrong, in words; empty when all went well."""
+        fields = self.fields["problem"]
+        return [sentence(problem_from(fields), translate)] if fields else []
 
-def problem_lines(finished: TurnFinished, translate: Translator) -> list[str]:
-    """The sentence of a turn that went wrong; empty when it went well."""
-    return [sentence(finished.problem, translate)] if finished.problem else []
+
+def problem_fields(problem: Problem) -> dict[str, Any]:
+    """A problem as JSON."""
+    return {"code": problem.code.value, "fields": dict(problem.fields), "detail": problem.detail}
+
+
+def problem_from(fields: dict[str, Any]) -> Problem:
+    """The inverse of `problem_fields`."""
+    return Problem(
+        code=ProblemCode(fields["code"]), fields=fields["fields"], detail=fields.get("detail", "")
+    )
 
 
 def _memory(memory: UsedMemory) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def set_up(chat: str, *, display: bool, tests: bool = False) -> None:
     """Makes this machine ready; says little, and nothing when it is.
 
     Args:
-        chat: which chat model to bring: `auto` (the setting, else by free memory) or `light`.
+        chat: which chat model to bring: `auto` (the setting, else by free memory), `chosen` (the same, but one that is here
+            stands in and trouble with fetching is no reason to stop while one is) or `light`.
         display: also what a window needs from the system.
         tests: also what the tests need.
 
@@ -84,7 +85,8 @@ def set_up(chat: str, *, display: bool, tests: bool = False) -> None:
     """
     machine.prepare(display=display, compiler=environment.needs_compiler(), tests=tests)
     environment.prepare_environment()
-    if environment.run_models("fetch", "--setup", "--quiet", "embedding", chat) != 0:
+    options = ("--quiet", "--or-go-on") if chat == "chosen" else ("--quiet",)
+    if environment.run_models("fetch", *options, "embedding", chat) != 0:
         raise Trouble(
             "The models could not be fetched (above is why). Start again to go on from here, or put the files into\n"
             f"  {models_path()}\nwith: python3 packaging/dev.py models fetch ID --file FILE"
@@ -108,14 +110,14 @@ def _open_window(rest: Sequence[str]) -> int:
             "There is no display here, so no window can open. Ask in the terminal instead:\n"
             '  python3 packaging/dev.py ask "What do you remember about me?"'
         )
-    set_up("auto", display=True)
+    set_up("chosen", display=True)
     return _become("-m", "ui.main", *rest)
 
 
 def _ask(rest: Sequence[str]) -> int:
     # Its own output may be read by a program, so set-up talks on stderr.
     console.stream = sys.stderr
-    set_up("auto", display=False)
+    set_up("chosen", display=False)
     return _become("-m", "growbox_app", "ask", *rest)
 
 
@@ -127,10 +129,7 @@ def _test(rest: Sequence[str]) -> int:
 def _models(rest: Sequence[str]) -> int:
     machine.prepare(display=False, compiler=environment.needs_compiler())
     environment.prepare_environment()
-    words = list(rest) or ["list"]
-    return _become(
-        "-m", "growbox_app.models", *words, *(["--setup"] if words[0] == "fetch" else [])
-    )
+    return _become("-m", "growbox_app.models", *(rest or ["list"]))
 
 
 def _build(_rest: Sequence[str]) -> int:

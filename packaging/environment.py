@@ -6,14 +6,17 @@ wanted now removes the stamp, works, and writes it again.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import llama_wheel
 import machine
@@ -26,6 +29,8 @@ _PROBE = (
     "print(json.dumps([list(sys.version_info[:2]), sys.prefix, u.find_spec('pip') is not None,"
     " u.find_spec('llama_cpp') is not None, u.find_spec('PySide6') is not None]))"
 )
+_HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+_LOCK_POLL_S = 0.5
 _PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 
 
@@ -172,20 +177,35 @@ def _one_setup_at_a_time() -> Iterator[None]:
     name = hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
     path = cache_path() / "locks" / f"setup-{name}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as stream:
+    # Append: opening must leave alone what another process has locked.
+    with path.open("a") as stream:
+        if not _try_lock(stream):
+            console.say("Another set-up of this folder is running; waiting for it.")
+            # Asking again and again: Windows' own waiting lock gives up after ten seconds.
+            while not _try_lock(stream):
+                _pause(_LOCK_POLL_S)
+        yield
+
+
+def _try_lock(stream: TextIO) -> bool:
+    try:
         if sys.platform == "win32":
             import msvcrt
 
-            msvcrt.locking(stream.fileno(), msvcrt.LK_LOCK, 1)
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                console.say("Another set-up of this folder is running; waiting for it.")
-                fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _HELD_BY_ANOTHER:
+            return False
+        raise
+    return True
+
+
+def _pause(seconds: float) -> None:
+    threading.Event().wait(seconds)
 
 
 def run_models(*arguments: str) -> int:

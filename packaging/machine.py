@@ -82,6 +82,9 @@ def needs(*, display: bool, compiler: bool, tests: bool) -> list[Need]:
             Need(soname, (apt, dnf, pacman), partial(_loads, soname))
             for soname, apt, dnf, pacman in _QT_LIBRARIES
         ]
+        found.append(
+            Need("fontconfig", ("fontconfig",) * 3, partial(_on_path, "fc-list"), required=False)
+        )
         fonts = ("fonts-noto-cjk", "google-noto-sans-cjk-fonts", "noto-fonts-cjk")
         found.append(Need("a font with Chinese characters", fonts, _has_cjk_font, required=False))
     if tests:
@@ -215,5 +218,6 @@ def _has_venv() -> bool:
 
 
 def _has_cjk_font() -> bool:
+    """Without fontconfig's program nobody knows, and a fresh system without it has no such font either."""
     fonts = output_of(["fc-list", ":lang=zh", "family"])
-    return fonts is None or bool(fonts.strip())
+    return bool(fonts and fonts.strip())

@@ -2,12 +2,13 @@
 
 Joins the `Assistant` and the conversation panel on the event-loop thread. One turn runs at a time; what is sent meanwhile waits in order. A
 turn goes on when another conversation is shown. The stored conversation is truth: what a failed turn leaves on the screen is what the
-store has, plus one honest line.
+store has, plus one honest line. What was sent and not accepted is never dropped: it waits, or returns to the input or to its draft.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,8 @@ from ui.window_state import NEW_CONVERSATION, WindowState
 DRAFT_DELAY_MS = 800
 FILE_BYTES_MAX = 20_000_000
 MESSAGES_PER_SLICE = 40
+# Another face may be asking; nothing tells when it is done.
+RETRY_MS = 1_000
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -47,19 +50,33 @@ class Waiting:
     text: str
     attachments: tuple[Attachment, ...]
     project_id: ProjectId | None
+    was_queued: bool = False
 
 
 def read_text_file(path: Path) -> str | None:
-    """A text file's content; None when it is not text or too large."""
-    if not path.is_file() or path.stat().st_size > FILE_BYTES_MAX:
-        return None
-    content = path.read_bytes()
-    if b"\0" in content[:4096]:
-        return None
+    """A text file's content; None when it cannot be read, is not text or too large."""
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
+        if not path.is_file() or path.stat().st_size > FILE_BYTES_MAX:
+            return None
+        content = path.read_bytes()
+        return None if b"\0" in content[:4096] else content.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
         return None
+
+
+def joined(*texts: str) -> str:
+    """Texts one below the other, a blank line between them."""
+    return "\n\n".join(text for text in texts if text)
+
+
+def askable(text: str) -> bool:
+    """Whether there is a word in it, as the agent loop asks of a question without attachments."""
+    return any(character.isalnum() for character in text)
+
+
+def draft_key(transcript: Transcript) -> str:
+    """Under which name a conversation's draft is kept."""
+    return transcript.conversation_id or NEW_CONVERSATION
 
 
 class ConversationFlow(QObject):
@@ -90,13 +107,19 @@ class ConversationFlow(QObject):
         self.project_id: ProjectId | None = None
         self._live: Transcript | None = None
         self._waiting: list[Waiting] = []
-        self._attaching: set[asyncio.Task[None]] = set()
+        self._attaching: dict[asyncio.Task[Attachment | None], Transcript] = {}
+        self._opened = False
+        self._closing = False
         self._openings = 0
         self._found = -1
         self._draft_timer = QTimer(self)
         self._draft_timer.setSingleShot(True)
         self._draft_timer.setInterval(DRAFT_DELAY_MS)
         self._draft_timer.timeout.connect(self.keep_draft)
+        self._retry = QTimer(self)
+        self._retry.setSingleShot(True)
+        self._retry.setInterval(RETRY_MS)
+        self._retry.timeout.connect(self._next)
         self._connect()
 
     def _connect(self) -> None:
@@ -123,41 +146,71 @@ class ConversationFlow(QObject):
         """Whether an answer is being made."""
         return self._live is not None
 
+    @property
+    def opened_once(self) -> bool:
+        """Whether a conversation was shown yet; before that, the input belongs to none."""
+        return self._opened
+
     # -- asking -------------------------------------------------------------------------------
     def submit(self) -> None:
         """Sends what is in the input; while an answer is made it waits its turn."""
         composer = self._panel.composer
-        if self._attaching:
-            self._tasks.start("submit after attaching", self._submit_when_attached())
-            return
+        coming = [task for task, at in self._attaching.items() if self._is_shown(at)]
         text = composer.text().strip()
-        if not text:
-            composer.hint("composer.ask_with_file" if composer.attachments else "composer.empty")
+        with_files = bool(composer.attachments or coming)
+        if not text or not (with_files or askable(text)):
+            composer.hint("composer.ask_with_file" if with_files else "composer.empty")
             return
-        self._waiting.append(
-            Waiting(
-                transcript=self.shown,
-                text=text,
-                attachments=tuple(composer.attachments),
-                project_id=self.project_id,
-            )
+        item = Waiting(
+            transcript=self.shown,
+            text=text,
+            attachments=tuple(composer.attachments),
+            project_id=self.project_id,
         )
         composer.show_text("")
         composer.show_attachments([])
         self._panel.problem_bar.say(None)
         self.keep_draft()
+        if coming:
+            for task in coming:
+                del self._attaching[task]
+            self._tasks.start("submit after attaching", self._enqueue_attached(item, coming))
+        else:
+            self._enqueue(item)
+
+    def _enqueue(self, item: Waiting) -> None:
+        if self._closing:
+            self._return(item)
+            return
+        item.was_queued = self.busy
+        self._waiting.append(item)
         self._next()
 
-    async def _submit_when_attached(self) -> None:
-        await asyncio.wait(set(self._attaching))
-        self.submit()
+    async def _enqueue_attached(
+        self, item: Waiting, coming: list[asyncio.Task[Attachment | None]]
+    ) -> None:
+        """Sends a question when its attachments are stored; when one failed, the question returns."""
+        try:
+            results = await asyncio.gather(*coming, return_exceptions=True)
+        except asyncio.CancelledError:
+            self._return(item)
+            raise
+        found = [result for result in results if isinstance(result, Attachment)]
+        item.attachments += tuple(found)
+        if len(found) == len(coming):
+            self._enqueue(item)
+        else:
+            self._return(item)
 
     def _next(self) -> None:
         """Starts the first waiting question when none runs."""
-        if self._live is None and self._waiting:
+        if self._live is None and self._waiting and not self._closing:
             first = self._waiting.pop(0)
             self._live = first.transcript
             self._tasks.start("turn", self._ask(first))
+        self._show_queue()
+
+    def _show_queue(self) -> None:
         self._panel.queue_row.show_queue(tuple(item.text for item in self._waiting))
 
     async def _ask(self, item: Waiting) -> None:
@@ -180,9 +233,9 @@ class ConversationFlow(QObject):
             trouble = error.problem
         finally:
             self._end(transcript, trouble)
-        if trouble is not None and not accepted:
-            self._give_back(item, trouble)
-        else:
+            if not accepted:
+                self._give_back(item, trouble)
+        if accepted:
             self._next()
 
     def _take(self, transcript: Transcript, event: TurnEvent, item: Waiting) -> None:
@@ -203,14 +256,17 @@ class ConversationFlow(QObject):
 
     def _accept(self, transcript: Transcript, event: TurnAccepted, item: Waiting) -> None:
         is_new = transcript.conversation is None
+        self.keep_draft()
         transcript.conversation = event.conversation
+        if is_new and transcript is self.shown:
+            self._move_draft(NEW_CONVERSATION, event.conversation.id)
         transcript.show_question(event.question, event.answer_id, item.attachments)
         for waiting in self._waiting:
             if waiting.transcript is transcript:
                 waiting.project_id = event.conversation.project_id
         if transcript is self.shown:
             self._panel.view.now_ms = self._clock.now_ms()
-            self._panel.view.messages_added()
+            self._panel.view.messages_added(follow=not item.was_queued)
             self._panel.show_phase(transcript.phase)
             self._panel.refresh_page()
             if is_new:
@@ -230,23 +286,49 @@ class ConversationFlow(QObject):
         self.busy_changed.emit(None)
         self.memory_touched.emit()
 
-    def _give_back(self, item: Waiting, trouble: Problem) -> None:
-        """A question that was not accepted returns to the input, so that nothing typed is lost."""
-        composer = self._panel.composer
-        if item.transcript is self.shown and not composer.text():
-            composer.show_text(item.text)
-            composer.show_attachments(list(item.attachments))
+    def _give_back(self, item: Waiting, trouble: Problem | None) -> None:
+        """A question that was not accepted waits on or returns to the input, so that nothing typed is lost."""
+        code = trouble.code if trouble is not None else None
+        input_is_free = self._is_shown(item.transcript) and not self._panel.composer.text()
+        if self._closing or code is ProblemCode.EMPTY_QUESTION:
+            self._return(item)
+        elif code is not ProblemCode.BUSY and input_is_free:
+            self._return(item)
         else:
+            item.was_queued = True
             self._waiting.insert(0, item)
-        self._panel.problem_bar.say(trouble)
-        self._panel.queue_row.show_queue(tuple(waiting.text for waiting in self._waiting))
+        if code is ProblemCode.BUSY:
+            self._retry.start()
+        elif trouble is not None:
+            self._panel.problem_bar.say(trouble)
+        if code is ProblemCode.EMPTY_QUESTION:
+            self._next()
+        self._show_queue()
 
     def _withdraw(self, place: int) -> None:
-        item = self._waiting.pop(place)
-        if not self._panel.composer.text():
-            self._panel.composer.show_text(item.text)
-            self._panel.composer.show_attachments(list(item.attachments))
-        self._panel.queue_row.show_queue(tuple(waiting.text for waiting in self._waiting))
+        self._return(self._waiting.pop(place))
+        self._show_queue()
+
+    def _return(self, item: Waiting) -> None:
+        self._hand_in(item.transcript, item.text, item.attachments)
+
+    def _hand_in(
+        self, transcript: Transcript, text: str, attachments: tuple[Attachment, ...]
+    ) -> None:
+        """Adds text and attachments to what is unsent in a conversation: in the input, or in its draft."""
+        if self._is_shown(transcript) and not self._closing:
+            composer = self._panel.composer
+            hint = composer.hint_key
+            if text:
+                composer.show_text(joined(composer.text(), text))
+            composer.hint(hint)
+            composer.show_attachments([*composer.attachments, *attachments])
+            self._draft_timer.start()
+            return
+        key = draft_key(transcript)
+        kept_text, kept = self._state.draft(key)
+        self._state.keep_draft(key, joined(text, kept_text), [*attachments, *kept])
+        self._state.save()
 
     def engine_ready(self) -> None:
         """Sends what still waits after an outage."""
@@ -260,51 +342,68 @@ class ConversationFlow(QObject):
 
     # -- attaching ----------------------------------------------------------------------------
     def _attach_paste(self, text: str) -> None:
-        self._start_attaching(self._attach(tr("composer.pasted_name"), text))
+        self._start_attaching(self._store(tr("composer.pasted_name"), text))
 
     def attach_files(self, paths: list[Path]) -> None:
         """Attaches text files."""
         for path in paths:
-            self._start_attaching(self._attach_file(path))
+            self._start_attaching(self._store_file(path))
 
-    def _start_attaching(self, work: object) -> None:
-        assert asyncio.iscoroutine(work)
+    def _start_attaching(self, work: Coroutine[object, object, Attachment | None]) -> None:
+        """Stores something for the conversation shown now, whichever is shown when it is done."""
         task = self._tasks.start("attach", work)
-        self._attaching.add(task)
-        task.add_done_callback(self._attaching.discard)
+        self._attaching[task] = self.shown
+        task.add_done_callback(self._attached)
 
-    async def _attach_file(self, path: Path) -> None:
+    def _attached(self, task: asyncio.Task[Attachment | None]) -> None:
+        # A question that was sent meanwhile has taken the task, and with it what comes of it.
+        transcript = self._attaching.pop(task, None)
+        if transcript is None or task.cancelled() or task.exception() is not None:
+            return
+        attachment = task.result()
+        if attachment is not None:
+            self._hand_in(transcript, "", (attachment,))
+
+    async def _store_file(self, path: Path) -> Attachment | None:
         text = await asyncio.get_running_loop().run_in_executor(None, read_text_file, path)
         if text is None:
             self._panel.composer.hint("composer.not_text")
-            return
-        await self._attach(path.name, text)
+            return None
+        return await self._store(path.name, text)
 
-    async def _attach(self, name: str, text: str) -> None:
-        transcript = self.shown
+    async def _store(self, name: str, text: str) -> Attachment | None:
         try:
-            attachment = await self._assistant.attach(name=name, text=text)
+            return await self._assistant.attach(name=name, text=text)
         except ProblemError as error:
             self._panel.problem_bar.say(error.problem)
-            return
-        if transcript is self.shown:
-            composer = self._panel.composer
-            composer.show_attachments([*composer.attachments, attachment])
-            self._draft_timer.start()
+            return None
 
     # -- drafts and small comforts ----------------------------------------------------------------
-    def _draft_key(self) -> str:
-        return self.shown.conversation_id or NEW_CONVERSATION
+    def _is_shown(self, transcript: Transcript) -> bool:
+        """Whether the input holds this conversation's draft."""
+        return draft_key(transcript) == draft_key(self.shown)
 
     def keep_draft(self) -> None:
         """Keeps what is in the input for the shown conversation."""
         self._draft_timer.stop()
-        self._state.keep_draft(
-            self._draft_key(), self._panel.composer.text(), self._panel.composer.attachments
-        )
+        if self._opened and not self._closing:
+            composer = self._panel.composer
+            self._state.keep_draft(draft_key(self.shown), composer.text(), composer.attachments)
+
+    def _move_draft(self, old: str, new: str) -> None:
+        self._state.keep_draft(new, *self._state.draft(old))
+        self._state.keep_draft(old, "", [])
+
+    def close(self) -> None:
+        """Sends nothing more; what still waits goes into the drafts, before what is typed there."""
+        self.keep_draft()
+        self._closing = True
+        for item in reversed(self._waiting):
+            self._return(item)
+        self._waiting.clear()
 
     def _restore_draft(self) -> None:
-        text, attachments = self._state.draft(self._draft_key())
+        text, attachments = self._state.draft(draft_key(self.shown))
         self._panel.composer.show_text(text)
         self._panel.composer.show_attachments(attachments)
         self._draft_timer.stop()
@@ -315,7 +414,7 @@ class ConversationFlow(QObject):
             self._panel.composer.show_text(asked[-1])
 
     def _try_suggestion(self, text: str) -> None:
-        self._panel.composer.show_text(text)
+        self._panel.composer.insert_text(text)
         self._panel.input.setFocus()
 
     def _reject(self, answer_id: NodeId, memory_id: NodeId) -> None:
@@ -338,6 +437,7 @@ class ConversationFlow(QObject):
     def _show(self, transcript: Transcript) -> None:
         self._panel.find_bar.hide()
         self._panel.problem_bar.say(None)
+        self._opened = True
         self._panel.show_transcript(transcript, self._clock.now_ms())
         self._restore_draft()
         self._state.keep_last_conversation(transcript.conversation_id or "")
@@ -360,11 +460,10 @@ class ConversationFlow(QObject):
                 self._panel.view.scroll_to(places[0])
 
     async def _transcript_of(self, conversation: Conversation) -> Transcript:
-        known = [self.shown, *(item.transcript for item in self._waiting)]
-        for transcript in (*known, *([self._live] if self._live else [])):
-            if transcript.conversation_id == conversation.id and (
-                transcript is self._live or transcript is not self.shown
-            ):
+        """What a turn runs or waits in is shown as it is; anything else is read anew."""
+        in_use = [item.transcript for item in self._waiting]
+        for transcript in (*in_use, *([self._live] if self._live else [])):
+            if transcript.conversation_id == conversation.id:
                 return transcript
         transcript = Transcript(conversation)
         messages: list[Message] = []

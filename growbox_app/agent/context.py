@@ -34,6 +34,10 @@ MEMORY_SHARE = 0.25
 """Most of the region that the memories of one turn may take."""
 PAGE_SHARE = 0.125
 """Most of the region that one memory or one question may take before it is shown head…tail."""
+ATTACHED = "attached"
+"""Reason of a page that is an attachment of the question."""
+ATTACHED_SHARE = 0.25
+"""Most of the region that one attachment may take, beyond what memories may."""
 BOUNDARY_TOKENS = 4
 """Two texts joined may take a few tokens more than apart."""
 RELOADED_MESSAGES = 6
@@ -152,6 +156,7 @@ class ContextAssembler:
     async def _enter(
         self, kind: BlockKind, node_id: NodeId, body: str, pages: Sequence[Page]
     ) -> tuple[Page, ...]:
+        turn = await self._next_turn()
         entered, blocks, tokens = await self._fitting(pages)
         body_tokens = (await self._count([body]))[0] + self._window.loaded.user_overhead
         try:
@@ -159,7 +164,6 @@ class ContextAssembler:
         except BudgetExceeded:
             entered, blocks, tokens = [], [], []
             await self._make_room(body_tokens)
-        turn = await self._next_turn()
         for page, text, size in zip(entered, blocks, tokens, strict=True):
             await self._page_in_memory(turn, page, text, size)
         await self._page_in(turn, kind, node_id, body, body_tokens)
@@ -179,12 +183,15 @@ class ContextAssembler:
         entered: list[Page] = []
         blocks: list[str] = []
         tokens: list[int] = []
-        room = int(self._window.region_tokens * MEMORY_SHARE)
-        limit = int(self._window.region_tokens * PAGE_SHARE)
+        region = self._window.region_tokens
+        attached = any(page.reason == ATTACHED for page in pages)
+        room = int(region * (MEMORY_SHARE + ATTACHED_SHARE * attached))
         for page in pages:
             if page.resident:
                 continue
-            text = prompts.memory_block(page, await self._fit(page.node.content, limit=limit))
+            share = ATTACHED_SHARE if page.reason == ATTACHED else PAGE_SHARE
+            shown = await self._fit(page.node.content, limit=int(region * share))
+            text = prompts.memory_block(page, shown)
             size = (await self._count([text]))[0]
             if size <= room:
                 room -= size

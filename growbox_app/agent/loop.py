@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from growbox_app.agent import prompts
-from growbox_app.agent.context import ContextAssembler, Window, resumable
+from growbox_app.agent.context import ATTACHED, ContextAssembler, Window, resumable
 from growbox_app.agent.protocol import CallFilter, ToolCall, parse_tool_call
 from growbox_app.agent.turn import Trace, Turn, encode_trace
 from growbox_app.api import (
@@ -36,7 +37,7 @@ from growbox_app.api import (
     TurnFinished,
 )
 from growbox_app.engine import protocol as p
-from growbox_app.engine.client import EngineDied
+from growbox_app.engine.client import EngineClient, EngineDied
 from growbox_app.engine.kv_files import KvFiles
 from growbox_app.engine.supervisor import EngineSupervisor
 from growbox_app.executors.base import CallContext, ExecutorResult
@@ -44,11 +45,14 @@ from growbox_app.executors.registry import TRIGGER, Registry
 from growbox_app.memory_service import MemoryService
 from growbox_app.problems import problem_of
 from growbox_app.settings.store import SettingsStore
-from memory.errors import BudgetExceeded, MemoryEngineError
+from growbox_app.tasks import TaskGroup
+from memory.engine import MemoryEngine
+from memory.errors import MemoryEngineError
 from memory.ports import Clock
-from memory.text import title
+from memory.text import storable, title
 from memory.values import (
     Conversation,
+    Node,
     NodeDraft,
     NodeId,
     NodeKind,
@@ -56,6 +60,7 @@ from memory.values import (
     Page,
     RecallQuery,
     Role,
+    Way,
 )
 
 T = TypeVar("T")
@@ -65,6 +70,10 @@ TOOLS_WINDOW_MIN = 4096
 """Below this window the tool list would cost more than it brings. Source: design 4.3."""
 CHECKPOINT_S = 1.0
 CITED_HEAT = 1.0
+SILENCE_S = 90.0
+"""Source: seed item G43."""
+CANCEL_S = 2.0
+CANCEL_TRIES = 4
 REHIT_HEAT = 0.5
 QUERY_CHARACTERS_MAX = 2000
 
@@ -109,32 +118,30 @@ class AgentLoop:
             ProblemError: the question could not be accepted; nothing was stored.
         """
         turn = await self._accept(request, cancelled)
-        yield TurnAccepted(
-            conversation=turn.conversation, question=turn.question, answer_id=turn.answer.id
-        )
         status, problem = NodeStatus.COMPLETE, None
         try:
-            async for event in self._work(turn, request):
-                yield event
+            yield TurnAccepted(
+                conversation=turn.conversation, question=turn.question, answer_id=turn.answer.id
+            )
+            async with contextlib.aclosing(self._work(turn, request)) as events:
+                async for event in events:
+                    yield event
         except Cancelled:
             status = NodeStatus.CANCELLED
-        except (
-            ProblemError,
-            p.EngineFault,
-            EngineDied,
-            MemoryEngineError,
-            BudgetExceeded,
-        ) as error:
+        except (ProblemError, p.EngineFault, EngineDied, MemoryEngineError) as error:
             status, problem = NodeStatus.FAILED, problem_of(error)
         except (asyncio.CancelledError, GeneratorExit):
             await self._finish(turn, NodeStatus.CANCELLED, None)
+            raise
+        except BaseException as error:
+            await self._finish(turn, NodeStatus.FAILED, problem_of(error))
             raise
         finished = await self._finish(turn, status, problem)
         yield finished
 
     # -- the phases of a turn ---------------------------------------------------------------------
     async def _accept(self, request: AskRequest, cancelled: asyncio.Event) -> Turn:
-        text = request.text.strip()
+        text = storable(request.text).strip()
         if not any(character.isalnum() for character in text) and not request.attachments:
             raise ProblemError(Problem(code=ProblemCode.EMPTY_QUESTION))
         try:
@@ -166,33 +173,57 @@ class AgentLoop:
             lambda engine: engine.create_conversation(project_id=request.project_id, title=name)
         )
 
-    async def _work(self, turn: Turn, request: AskRequest) -> AsyncIterator[TurnEvent]:
+    async def _work(self, turn: Turn, request: AskRequest) -> AsyncGenerator[TurnEvent, None]:
         yield PhaseChanged(phase=Phase.RECALLING, detail=self._parts.engine.status.phase.value)
-        await _unless(turn.cancelled, self._parts.engine.ready())
-        context = await self._open_context(turn)
-        pages = await self._recall(turn, request, await context.resident())
-        entered = await context.add_question(turn.question, turn.question.content, pages=pages)
-        turn.pages = [page for page in pages if page.resident or page in entered]
+        context = await _unless(turn.cancelled, self._prepare(turn, request))
         yield MemoriesFound(memories=turn.memories())
-        await self._warm(turn, [page for page in turn.pages if page.resident], REHIT_HEAT)
-        await self._parts.kv.switch_to(turn.conversation.id)
         try:
-            async for event in self._rounds(turn, context):
-                yield event
+            async with contextlib.aclosing(self._rounds(turn, context)) as events:
+                async for event in events:
+                    yield event
         finally:
             if turn.text:  # also half an answer stays resident: the reader has seen it
                 await self._keep_answer(turn, context)
 
-    async def _rounds(self, turn: Turn, context: ContextAssembler) -> AsyncIterator[TurnEvent]:
+    async def _prepare(self, turn: Turn, request: AskRequest) -> ContextAssembler:
+        """Everything before the first token: recall, paging, and the conversation's own KV image."""
+        await self._parts.engine.ready()
+        context = await self._open_context(turn)
+        found = await self._recall(turn, request, await context.resident())
+        pages = (*await self._attached(request), *found)
+        entered = await context.add_question(turn.question, turn.question.content, pages=pages)
+        turn.pages = [page for page in pages if page.resident or page in entered]
+        await self._warm(turn, [page for page in turn.pages if page.resident], REHIT_HEAT)
+        await self._parts.kv.switch_to(turn.conversation.id)
+        return context
+
+    async def _attached(self, request: AskRequest) -> tuple[Page, ...]:
+        """The attachments of a question, as pages that the user himself pointed at."""
+        pages = []
+        for item in request.attachments:
+            node = await self._memory.call(partial(_node, item.node_id))
+            if node is not None:
+                pages.append(Page(node=node, way=Way.JUMP, score=1.0, reason=ATTACHED))
+        return tuple(pages)
+
+    async def _rounds(
+        self, turn: Turn, context: ContextAssembler
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Generates, and answers tool calls, until there is an answer."""
         for round_number in range(TOOL_ROUNDS_MAX + 1):
-            async for event in self._generate(turn, context, round_number):
-                yield event
-            call = parse_tool_call(turn.text) if round_number < TOOL_ROUNDS_MAX else None
+            before = turn.visible
+            async with contextlib.aclosing(self._generate(turn, context, round_number)) as events:
+                async for event in events:
+                    yield event
+            if round_number == TOOL_ROUNDS_MAX:
+                return
+            call = parse_tool_call(turn.text, self._parts.registry.names)
             if call is None:
                 return
-            async for event in self._run_tool(turn, context, call):
-                yield event
+            turn.visible = before
+            async with contextlib.aclosing(self._run_tool(turn, context, call)) as events:
+                async for event in events:
+                    yield event
 
     async def _open_context(self, turn: Turn) -> ContextAssembler:
         conversation_id = turn.conversation.id
@@ -229,28 +260,29 @@ class AgentLoop:
         if settings.get("memory.paused") or not int(settings.get("memory.pages_max")):
             return ()
         query = RecallQuery(
-            text=(request.text.strip() or turn.question.content)[:QUERY_CHARACTERS_MAX],
+            text=(storable(request.text).strip() or turn.question.content)[:QUERY_CHARACTERS_MAX],
             project_id=turn.conversation.project_id,
             exclude=frozenset({turn.question.id, turn.answer.id}),
             resident=resident,
             pages_max=int(settings.get("memory.pages_max")),
         )
-        result = await _unless(
-            turn.cancelled, self._memory.drive(lambda engine: engine.recall(query))
-        )
+        result = await self._memory.drive(lambda engine: engine.recall(query))
         turn.stats = replace(turn.stats, recall_ms=result.elapsed_ms)
         return result.pages
 
     async def _generate(
         self, turn: Turn, context: ContextAssembler, round_number: int
-    ) -> AsyncIterator[TurnEvent]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """One generation; a crash of the engine is answered by going on where it stopped, once a turn."""
         turn.text, turn.ids = "", []
         visible = CallFilter()
         while True:
             try:
-                async for event in self._stream(turn, context, round_number, visible):
-                    yield event
+                async with contextlib.aclosing(
+                    self._stream(turn, context, round_number, visible)
+                ) as events:
+                    async for event in events:
+                        yield event
                 break
             except EngineDied:
                 problem = Problem(code=ProblemCode.ENGINE_RESTARTED)
@@ -261,30 +293,35 @@ class AgentLoop:
                 await _unless(turn.cancelled, self._parts.engine.ready())
         rest = visible.finish()
         if rest:
+            turn.visible += rest
             yield TextDelta(text=rest)
 
     async def _stream(
         self, turn: Turn, context: ContextAssembler, round_number: int, visible: CallFilter
-    ) -> AsyncIterator[TurnEvent]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         client = self._parts.engine.client
         request = await self._chat_request(turn, context, round_number)
         checkpoint_at = self._parts.clock.monotonic_s() + CHECKPOINT_S
-        watcher = _CancelWatcher(turn.cancelled, lambda: client.cancel(request.id))
+        watcher = _CancelWatcher(turn.cancelled, client, request.id)
         done: p.DoneChat | None = None
         try:
             yield PhaseChanged(phase=Phase.READING)
-            async for answer in client.stream(request):
-                if isinstance(answer, p.PrefillProgress):
-                    yield _reading(answer)
-                elif isinstance(answer, p.Delta):
-                    turn.text += answer.text
-                    turn.ids += answer.ids
-                    shown = visible.feed(answer.text)
-                    if shown:
-                        yield TextDelta(text=shown)
-                    checkpoint_at = await self._checkpoint(turn, checkpoint_at)
-                elif isinstance(answer, p.DoneChat):
-                    done = answer
+            async with contextlib.aclosing(_not_silent(client, request)) as answers:
+                async for answer in answers:
+                    if isinstance(answer, p.PrefillProgress):
+                        yield _reading(answer)
+                    elif isinstance(answer, p.Delta):
+                        shown = visible.feed(turn.take(answer))
+                        if shown:
+                            turn.visible += shown
+                            yield TextDelta(text=shown)
+                        checkpoint_at = await self._checkpoint(turn, checkpoint_at)
+                    elif isinstance(answer, p.DoneChat):
+                        done = answer
+        except p.EngineFault as fault:
+            if fault.code == "cancelled":  # it was still waiting in the engine's queue
+                raise Cancelled from fault
+            raise
         finally:
             await watcher.close()
         if done is None:
@@ -315,15 +352,15 @@ class AgentLoop:
 
     async def _run_tool(
         self, turn: Turn, context: ContextAssembler, call: ToolCall
-    ) -> AsyncIterator[TurnEvent]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         yield PhaseChanged(phase=Phase.TOOL, detail=call.name)
-        await context.add_answer(turn.answer, tuple(turn.ids))
+        await context.add_answer(replace(turn.answer, content=turn.text), tuple(turn.ids))
+        turn.text, turn.ids = "", []
         repeated = call.fingerprint in turn.calls
         turn.calls.add(call.fingerprint)
         result = REPEATED if repeated else await self._dispatch(turn, context, call)
         entered = await context.add_tool_result(turn.question, call.name, result.text, result.pages)
         turn.pages += entered
-        turn.text, turn.ids = "", []
         arguments = ", ".join(call.arguments.values())
         yield ToolCalled(name=call.name, arguments=arguments, result=result.summary, ok=result.ok)
         yield MemoriesFound(memories=turn.memories())
@@ -346,7 +383,7 @@ class AgentLoop:
         now = self._parts.clock.monotonic_s()
         if now < due_s:
             return due_s
-        text = turn.text
+        text = turn.visible
         await self._memory.call(lambda engine: engine.checkpoint_answer(turn.answer.id, text))
         return now + CHECKPOINT_S
 
@@ -388,11 +425,8 @@ class AgentLoop:
         if problem is not None:
             notices.append(problem.code.value)
         trace = Trace(memories=memories, stats=turn.stats, notices=tuple(notices))
-        text = turn.text if parse_tool_call(turn.text) is None else ""
-        answer = turn.answer
-        with contextlib.suppress(
-            MemoryEngineError
-        ):  # a full disk: the checkpoint stays, the turn still ends
+        text = turn.visible
+        try:
             answer = await self._memory.call(
                 lambda engine: engine.finish_answer(
                     turn.answer.id,
@@ -404,11 +438,23 @@ class AgentLoop:
                     trace=encode_trace(trace),
                 )
             )
+        except (
+            MemoryEngineError
+        ) as error:  # a full disk: the last checkpoint is stored, the reader keeps the text
+            status, problem = NodeStatus.FAILED, problem_of(error)
+            answer = replace(turn.answer, content=text, status=status)
         return TurnFinished(
             answer=answer, status=status, memories=memories, stats=turn.stats, problem=problem
         )
 
     async def _count(self, texts: Sequence[str]) -> Sequence[int]:
+        try:
+            return await self._count_now(texts)
+        except EngineDied:
+            await self._parts.engine.ready()
+            return await self._count_now(texts)
+
+    async def _count_now(self, texts: Sequence[str]) -> Sequence[int]:
         client = self._parts.engine.client
         request = p.Count(id=client.next_id(), texts=tuple(texts))
         return (await client.request(request, p.DoneCount)).counts
@@ -428,19 +474,40 @@ def _with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
 
 
 class _CancelWatcher:
-    """Calls `cancel` when the event is set, until closed."""
+    """Cancels a request once the event is set, again until the engine listens, and kills an engine that does not."""
 
-    def __init__(self, event: asyncio.Event, cancel: Callable[[], None]) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._watch(event, cancel))
+    def __init__(self, event: asyncio.Event, client: EngineClient, request_id: int) -> None:
+        self._tasks = TaskGroup()
+        self._tasks.start("cancel", self._watch(event, client, request_id))
 
-    async def _watch(self, event: asyncio.Event, cancel: Callable[[], None]) -> None:
+    async def _watch(self, event: asyncio.Event, client: EngineClient, request_id: int) -> None:
         await event.wait()
-        cancel()
+        for _ in range(CANCEL_TRIES):
+            client.cancel(request_id)
+            await asyncio.sleep(CANCEL_S / CANCEL_TRIES)
+        client.kill()
 
     async def close(self) -> None:
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await self._tasks.cancel_all()
+
+
+async def _not_silent(client: EngineClient, request: p.Chat) -> AsyncGenerator[p.Answer, None]:
+    """The frames of an answer; an engine that says nothing for too long is taken for dead and killed."""
+    async with contextlib.aclosing(client.stream(request)) as answers:
+        while True:
+            try:
+                async with asyncio.timeout(SILENCE_S):
+                    answer = await anext(answers)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                client.kill()
+                raise EngineDied(None) from error
+            yield answer
+
+
+def _node(node_id: NodeId, engine: MemoryEngine) -> Node | None:
+    return engine.node(node_id)
 
 
 async def _unless(cancelled: asyncio.Event, work: Awaitable[T]) -> T:

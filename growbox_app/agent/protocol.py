@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from growbox_app.executors.registry import CLOSER, TRIGGER
@@ -27,21 +27,20 @@ class ToolCall:
         return json.dumps([self.name, folded], sort_keys=True, ensure_ascii=False)
 
 
-def parse_tool_call(text: str) -> ToolCall | None:
+def parse_tool_call(text: str, known: Collection[str]) -> ToolCall | None:
     """The first tool call in `text`, or None: prose without a call is an answer.
 
-    Understands the tagged form, and an answer that is nothing but one JSON object, fenced or not.
+    Understands the tagged form, and an answer that is nothing but one JSON object, fenced or not, which names a `known`
+    tool: the user may have asked for just such an object.
     """
     stripped = text.strip()
     if TRIGGER in stripped:
         body = stripped.split(TRIGGER, 1)[1].split(CLOSER, 1)[0]
         return _from_json(body.strip())
     fenced = _FENCE.match(stripped)
-    if fenced:
-        return _from_json(fenced.group(1))
-    if stripped.startswith("{") and stripped.endswith("}"):
-        return _from_json(stripped)
-    return None
+    body = fenced.group(1) if fenced else stripped
+    call = _from_json(body) if body.startswith("{") and body.endswith("}") else None
+    return call if call is not None and call.name in known else None
 
 
 def _from_json(body: str) -> ToolCall | None:

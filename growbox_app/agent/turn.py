@@ -18,7 +18,11 @@ EXCERPT_CHARACTERS = 280
 
 @dataclass(slots=True)
 class Turn:
-    """One running turn. Mutable: owned by the loop that runs it."""
+    """One running turn. Mutable: owned by the loop that runs it.
+
+    `text` and `ids` are what the model wrote in the running round; `visible` is what the reader saw, over all rounds, without
+    tool calls. Only `visible` is ever stored as the answer.
+    """
 
     conversation: Conversation
     question: Node
@@ -26,10 +30,17 @@ class Turn:
     cancelled: asyncio.Event
     pages: list[Page] = field(default_factory=list)
     text: str = ""
+    visible: str = ""
     ids: list[int] = field(default_factory=list)
     stats: TurnStats = field(default_factory=TurnStats)
     calls: set[str] = field(default_factory=set)
     restarted: bool = False
+
+    def take(self, delta: p.Delta) -> str:
+        """Adds what was just written; returns its text."""
+        self.text += delta.text
+        self.ids += delta.ids
+        return delta.text
 
     def add_cost(self, done: p.DoneChat) -> None:
         """Adds the figures of one generation; the first one's reuse and first token are the turn's."""
@@ -48,7 +59,7 @@ class Turn:
     def memories(self) -> tuple[UsedMemory, ...]:
         """What recall put before the model in this turn, with marks on what the answer repeats."""
         asked = content_terms(self.question.content)
-        words = frozenset(content_terms(self.text)) - frozenset(asked)
+        words = frozenset(content_terms(self.visible)) - frozenset(asked)
         return tuple(_used(page, words, asked) for page in self.pages)
 
     def cited(self) -> tuple[Page, ...]:

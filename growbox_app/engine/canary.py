@@ -9,16 +9,19 @@ Source: reference `frozen_facts.md` "CPU variants"; design 3.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import json
 import multiprocessing
 import os
 import platform
+import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from growbox_app.engine import native
+from growbox_app.engine.worker import prepare_child
 from growbox_app.files import write_atomically
 
 CANARY_S = 60.0
@@ -48,7 +51,8 @@ def choose_variant(model_path: str, *, memory: Path, threads: int) -> str:
         return remembered
     for name in ranked(files):
         if survives(name, model_path, threads=threads):
-            write_atomically(memory, json.dumps({"key": key, "variant": name}).encode())
+            with contextlib.suppress(OSError):  # forgetting it costs one more canary
+                write_atomically(memory, json.dumps({"key": key, "variant": name}).encode())
             return name
     raise RuntimeError("no CPU variant of llama.cpp runs on this machine")
 
@@ -110,6 +114,7 @@ def _recall(memory: Path, key: str) -> str:
 
 
 def _score_all(pipe: Connection, files: dict[str, str]) -> None:
+    _stay_short()
     base = next(native.library_folder().glob("*ggml-base*"), None)
     if base is not None:
         ctypes.CDLL(str(_soname(base)), mode=ctypes.RTLD_GLOBAL)
@@ -129,14 +134,19 @@ def _soname(base: Path) -> Path:
 
 def _sing(variant: str, model_path: str, threads: int) -> None:
     """Decodes eight tokens at once, then one: the crash needs at least two in one batch."""
-    _no_core_dump()
+    _stay_short()
     os.environ.update(native.SPIN_ENVIRONMENT)
     from growbox_app.engine import host
 
     os._exit(0 if host.canary_decode(variant, model_path, threads) else 1)
 
 
-def _no_core_dump() -> None:
+def _stay_short() -> None:
+    """No core dump, no life without the parent, no life beyond the time-out."""
+    prepare_child()
+    timer = threading.Timer(CANARY_S, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
     try:
         import resource
     except ImportError:

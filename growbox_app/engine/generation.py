@@ -61,6 +61,7 @@ class Generation:
             raise p.EngineFault(
                 "prompt_too_long", tokens=str(len(self._prompt)), window=str(self._limit)
             )
+        self._llama.llama_set_n_threads(self._sequence.context, self._threads, self._threads)
         started = time.monotonic()
         ids = self._prompt + list(self._request.prefix)
         kept = self._sequence.keep_prefix(ids)

@@ -29,12 +29,12 @@ from growbox_app.engine.generation import ChatModel, Generation, Send
 from growbox_app.engine.sequence import AbortFlag, Sequence0
 from growbox_app.engine.textual import judge_messages
 from growbox_app.engine.tokenizer import Renderer, Tokenizer
-from growbox_app.engine.worker import Worker, die_with_parent
+from growbox_app.engine.worker import Worker, prepare_child
 
 
 def run(pipe: Connection) -> None:
     """Entry of the child process."""
-    die_with_parent()
+    prepare_child()
     os.environ.update(native.SPIN_ENVIRONMENT)
     Worker(pipe, LlamaBackend()).run()
     os._exit(0)
@@ -257,7 +257,7 @@ class LlamaBackend:
             path.with_suffix(".json").write_text(json.dumps(sidecar), encoding="utf-8")
         except OSError as error:
             temporary.unlink(missing_ok=True)
-            raise p.EngineFault("disk_full", str(error), path=str(path), need="") from error
+            raise p.EngineFault("disk_full", str(error), path=str(path)) from error
         return p.DoneKv(id=request.id, tokens=len(ids), bytes=int(size))
 
     def _restore(self, request: p.RestoreKv) -> p.DoneKv:

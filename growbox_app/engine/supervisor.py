@@ -56,6 +56,7 @@ class EngineSupervisor:
         self._on_status = on_status
         self._needs_variant = needs_variant
         self._tasks = TaskGroup()
+        self._loading = asyncio.Lock()
         self._spec: LoadSpec | None = None
         self._client: EngineClient | None = None
         self._deaths: collections.deque[float] = collections.deque(maxlen=DEATHS_MAX)
@@ -117,17 +118,24 @@ class EngineSupervisor:
     async def _drop(self) -> None:
         client, self._client, self.loaded = self._client, None, None
         if client is not None:
-            await client.close()
+            await asyncio.shield(
+                client.close()
+            )  # a cancelled load must not leave its process behind
 
     async def _load(self) -> None:
+        """Loads what is wanted now; one at a time, so that no process is overwritten and forgotten."""
         spec = self._spec
-        if spec is None:
-            return
+        async with self._loading:
+            if spec is not None and spec is self._spec:
+                await self._load_now(spec)
+
+    async def _load_now(self, spec: LoadSpec) -> None:
         await self._drop()
         try:
             variant = await self._variant(spec)
-            self._client = EngineClient(self._target, on_death=self._died)
-            await self._send_load(self._client, spec, variant)
+            client = EngineClient(self._target, on_death=lambda code: self._died(client, code))
+            self._client = client
+            await self._send_load(client, spec, variant)
         except p.EngineFault as fault:
             await self._drop()
             self._fail(fault)
@@ -135,6 +143,9 @@ class EngineSupervisor:
             return  # `_died` decides
         except RuntimeError as error:
             self._fail(p.EngineFault("cpu_unsupported", str(error)))
+        except OSError as error:  # the file was moved, no process could be started
+            await self._drop()
+            self._fail(p.EngineFault("engine_error", str(error)))
 
     async def _variant(self, spec: LoadSpec) -> str:
         if not self._needs_variant:
@@ -179,7 +190,9 @@ class EngineSupervisor:
         self._set(EnginePhase.FAILED, problem=problem)
         self._settled.set()
 
-    def _died(self, exit_code: int | None) -> None:
+    def _died(self, client: EngineClient, exit_code: int | None) -> None:
+        if client is not self._client:
+            return
         self._client, self.loaded = None, None
         self._settled.clear()
         if self._spec is None:

@@ -81,7 +81,7 @@ class Worker:
                 self._lock.wait_for(lambda: self._queue or self._ending)
                 if self._ending:
                     return
-                request = heapq.heappop(self._queue)[2]
+                request = self._take()
             self._serve(request)
 
     # -- reader thread ------------------------------------------------------------------------
@@ -114,16 +114,17 @@ class Worker:
             self._cancelled.add(target)
 
     # -- decoding thread ----------------------------------------------------------------------
+    def _take(self) -> p.Request:
+        """Pops the most urgent request and marks it running, in one step under the lock: no cancel falls between."""
+        request = heapq.heappop(self._queue)[2]
+        self._running.append(_id(request))
+        return request
+
     def _serve(self, request: p.Request) -> None:
         request_id = _id(request)
-        with self._lock:
-            dropped = request_id in self._cancelled
-            if not dropped:
-                self._running.append(request_id)
-        if dropped:
-            self._answer_cancelled(request_id)
-            return
         try:
+            if request_id in self._cancelled:
+                raise p.EngineFault("cancelled")
             answer = self._work(request)
         except p.EngineFault as fault:
             answer = p.Failed(
@@ -149,13 +150,8 @@ class Worker:
                     raise p.EngineFault("cancelled")
                 if not self._queue or self._queue[0][0] >= priority_of(request):
                     return
-                urgent = heapq.heappop(self._queue)[2]
+                urgent = self._take()
             self._serve(urgent)
-
-    def _answer_cancelled(self, request_id: int) -> None:
-        with self._lock:
-            self._cancelled.discard(request_id)
-        self._send(p.Failed(id=request_id, code="cancelled"))
 
     def _send(self, answer: p.Answer) -> None:
         with self._send_lock:
@@ -169,16 +165,18 @@ def _id(request: p.Request) -> int:
     return request.id if not isinstance(request, p.Cancel | p.Shutdown) else -1
 
 
-def die_with_parent() -> None:
-    """Linux kills this process when its parent dies, even if the reader thread cannot run.
+def prepare_child() -> None:
+    """Makes this process a child that ends with its parent and not by the terminal's Ctrl-C.
 
-    The pipe's end is what all platforms rely on; this is the second rope. The parent may have died before the call,
-    which the pipe shows.
+    Ctrl-C goes to the whole group; the parent decides what it means. On Linux the kernel kills this process when the parent
+    dies, even if the reader thread cannot run; the pipe's end is what all platforms rely on.
     """
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform != "linux":
         return
     import ctypes
-    import signal
 
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)

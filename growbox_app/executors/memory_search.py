@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from growbox_app.executors.base import CallContext, ExecutorResult, Risk
 from growbox_app.memory_service import MemoryService
@@ -19,11 +19,15 @@ class MemorySearch:
     parameters: Mapping[str, str] = {"query": "what to look for, in a few words"}
     risk = Risk.SAFE
 
-    def __init__(self, memory: MemoryService) -> None:
+    def __init__(self, memory: MemoryService, *, paused: Callable[[], bool]) -> None:
+        """Takes the memory, and whether the user has paused it (asked at each call)."""
         self._memory = memory
+        self._paused = paused
 
     async def run(self, arguments: Mapping[str, str], context: CallContext) -> ExecutorResult:
         """Recalls; what is already in the prompt is not repeated."""
+        if self._paused():
+            return ExecutorResult(ok=False, text="memory is paused by the user", summary="0")
         query = RecallQuery(
             text=arguments.get("query", ""),
             project_id=context.project_id,
@@ -33,4 +37,9 @@ class MemorySearch:
         result = await self._memory.drive(lambda engine: engine.recall(query))
         if not result.pages:
             return ExecutorResult(ok=True, text="nothing found", summary="0")
-        return ExecutorResult(ok=True, text="", summary=str(len(result.pages)), pages=result.pages)
+        return ExecutorResult(
+            ok=True,
+            text=f"{len(result.pages)} notes found",
+            summary=str(len(result.pages)),
+            pages=result.pages,
+        )

@@ -25,6 +25,11 @@ class Registry:
             executor.name: executor for executor in sorted(executors, key=lambda e: e.name)
         }
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of all executors."""
+        return frozenset(self._executors)
+
     def tool_list(self) -> str:
         """One line of JSON per executor, sorted by name."""
         return "\n".join(

@@ -13,16 +13,24 @@ from pathlib import Path
 
 from growbox_app.api import Problem, ProblemError, Progress
 from growbox_app.models.catalogue import Model, Purpose, Tier, catalogue, embedder, find
-from growbox_app.models.choose import AUTO, chat_to_fetch, free_ram_bytes
+from growbox_app.models.choose import (
+    AUTO,
+    chat_to_fetch,
+    choose_chat,
+    free_ram_bytes,
+    has_usable_chat,
+)
 from growbox_app.models.fetch import obtain, sources_for
 from growbox_app.models.transfer import Job, bytes_text
-from growbox_app.models.verify import FileState, file_state, verify_fully
+from growbox_app.models.verify import FileState, file_state, is_here, verify_fully
 from growbox_app.paths import data_path, models_path
 from growbox_app.settings.store import SettingsStore
 from growbox_app.text import tr
 
 _LINE_EVERY_S = 5.0
-_WORDS = (AUTO, "light", "standard", "embedding")
+# The model that would be loaded now: one that is here, as long as one is.
+_CHOSEN = "chosen"
+_WORDS = (AUTO, _CHOSEN, "light", "standard", "embedding")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,10 +63,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     fetching.add_argument("--file", type=Path, help="take this file instead of downloading")
     fetching.add_argument(
-        "--setup", action="store_true", help="also use the sources meant for set-up (needs pip)"
+        "--quiet", action="store_true", help="say nothing about models that are ready"
     )
     fetching.add_argument(
-        "--quiet", action="store_true", help="say nothing about models that are ready"
+        "--or-go-on", action="store_true", help="trouble is no failure while usable models are here"
     )
     fetching.set_defaults(run=_fetch)
     verifying = commands.add_parser("verify", help="hash the files that are here")
@@ -68,12 +76,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def resolve(word: str) -> Model:
-    """The model that an id, a tier, `auto` or `embedding` names."""
+    """The model that an id, a tier, `auto`, `chosen` or `embedding` names."""
     if word == "embedding":
         return embedder()
-    if word == AUTO:
+    if word in (AUTO, _CHOSEN):
         wanted = str(SettingsStore(data_path()).get("models.chat"))
-        return chat_to_fetch(wanted, models_path=models_path(), free_bytes=free_ram_bytes())
+        choose = chat_to_fetch if word == AUTO else choose_chat
+        return choose(wanted, models_path=models_path(), free_bytes=free_ram_bytes())
     for model in catalogue():
         if model.purpose is Purpose.CHAT and word == model.tier and model.tier is not Tier.LARGE:
             return model
@@ -92,19 +101,36 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
+    try:
+        _fetch_each(arguments)
+    except ProblemError as error:
+        if not (arguments.or_go_on and _can_go_on()):
+            raise
+        sys.stderr.write(f"\n{problem_text(error.problem)}\n{tr('models.go_on')}\n")
+    return 0
+
+
+def _can_go_on() -> bool:
+    """Whether GrowBox can answer with what is here: an embedder and some chat model."""
+    folder = models_path()
+    return is_here(embedder(), folder) and has_usable_chat(
+        models_path=folder, free_bytes=free_ram_bytes()
+    )
+
+
+def _fetch_each(arguments: argparse.Namespace) -> None:
     for model in dict.fromkeys(resolve(word) for word in arguments.models):
         if arguments.quiet and file_state(model, models_path()) is FileState.READY:
             continue
         path = obtain(
             model,
             models_path=models_path(),
-            sources=sources_for(model, file=arguments.file, setup=arguments.setup),
+            sources=sources_for(model, file=arguments.file),
             progress=_Printer(model),
             cancelled=_never,
         )
         _end_line()
         sys.stdout.write(f"{tr('models.ready', name=model.name, path=path)}\n")
-    return 0
 
 
 def _verify(arguments: argparse.Namespace) -> int:

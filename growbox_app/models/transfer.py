@@ -22,7 +22,7 @@ from typing import BinaryIO
 from growbox_app.api import ProblemCode, ProblemError, Progress, ProgressSink
 from growbox_app.files import sync_folder
 from growbox_app.models.catalogue import Model
-from growbox_app.models.trouble import trouble
+from growbox_app.models.trouble import trouble, why_not_gguf
 
 GGUF_MAGIC = b"GGUF"
 _BLOCK_BYTES = 1 << 20
@@ -114,25 +114,31 @@ class PartFile:
         self._stream.write(content)
         self.have += len(content)
         if self.have > self._job.model.size:
-            self.reject(f"more than {self._job.model.size} bytes")
+            self.reject("size", f"more than {self._job.model.size} bytes")
         if self.have - len(content) < len(GGUF_MAGIC) <= self.have:
             head = self._read_at(0, 64)
             if not head.startswith(GGUF_MAGIC):
-                self.reject(f"starts with {head[:16]!r}, not with {GGUF_MAGIC!r}")
+                why = f"starts with {head[:16]!r}, not with {GGUF_MAGIC!r}"
+                self.reject(why_not_gguf(head), why)
 
     def truncate(self, size: int) -> None:
         """Keeps the first `size` bytes."""
         self._stream.truncate(size)
         self.have = size
 
-    def reject(self, why: str) -> None:
-        """Empties the part and raises `CHECKSUM`: these bytes are of no use to a next attempt."""
+    def reject(self, reason: str, why: str) -> None:
+        """Empties the part and raises `CHECKSUM`: these bytes are of no use to a next attempt.
+
+        Args:
+            reason: a key of `models.reason` in the translations.
+            why: what was seen, to be copied.
+        """
         self.truncate(0)
         raise trouble(
             ProblemCode.CHECKSUM,
             self._job.model,
             path=str(self.path),
-            reason="other_file",
+            reason=reason,
             detail=why,
         )
 
@@ -175,7 +181,7 @@ class PartFile:
         self._stream.seek(0)
         found = hash_stream(self._stream, Meter(self._job, "model_verify", detail=model.file))
         if found != model.sha256:
-            self.reject(f"sha256 {found}, expected {model.sha256}")
+            self.reject("checksum", f"sha256 {found}, expected {model.sha256}")
         os.fsync(self._stream.fileno())
 
 

@@ -25,3 +25,8 @@ def trouble(
     known = {"model": model.name, "file": model.file, "path": "", "host": "", **fields}
     known["reason"] = tr(f"models.reason.{reason}", **known) if reason else detail
     return ProblemError(Problem(code=code, fields=known, detail=detail))
+
+
+def why_not_gguf(head: bytes) -> str:
+    """The reason for a file that starts with `head`, which is not how a model starts: often it is a log-in page."""
+    return "html" if head.lstrip().startswith(b"<") else "not_gguf"

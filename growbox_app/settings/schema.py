@@ -150,6 +150,7 @@ _ALL = (
         low=0,
         high=65536,
         unit="MiB",
+        needs_restart=True,
         help="Disk for saved warm contexts; the oldest go first.",
     ),
 )

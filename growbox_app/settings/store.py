@@ -55,5 +55,6 @@ class SettingsStore:
             ValueError: not allowed.
             OSError: the file cannot be written.
         """
-        self._raw[key] = SETTINGS[key].validate(value)
-        write_atomically(self._path, json.dumps(self._raw, ensure_ascii=False, indent=1).encode())
+        changed = self._raw | {key: SETTINGS[key].validate(value)}
+        write_atomically(self._path, json.dumps(changed, ensure_ascii=False, indent=1).encode())
+        self._raw = changed

@@ -201,13 +201,17 @@ class ContextRegion:
         return [b.id for b in self._blocks.values() if b.turn == turn]
 
     def protected_turns(self) -> frozenset[int]:
-        """The newest turn, and as many of the last turns as fit their share of the budget."""
+        """The open turn, and as many of the last turns as fit their share of the budget.
+
+        A turn that has been opened and has no block yet is the open one: what came before it then counts as earlier, or a
+        long question could never follow a long one.
+        """
         turns = sorted({b.turn for b in self._blocks.values()}, reverse=True)
         protected: set[int] = set()
         room = self._config.recent_share * self.budget
         for turn in turns[: self._config.recent_turns]:
             room -= sum(self._blocks[i].tokens for i in self._turn_ids(turn))
-            if protected and room < 0:
+            if room < 0 and turn != self.state.turn:
                 break
             protected.add(turn)
         return frozenset(protected)

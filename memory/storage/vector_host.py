@@ -146,8 +146,12 @@ def _read(
 
 
 def _be_humble() -> None:
-    """Lowest priority, no standard streams to hold open, dead when the parent is."""
+    """Lowest priority, deaf to the terminal's Ctrl-C (the parent decides what it means), dead when the parent is."""
+    import signal
+
     import psutil
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     process = psutil.Process()
     if sys.platform == "win32":

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from growbox_app.engine import protocol as p
-from growbox_app.engine.worker import Worker, die_with_parent
+from growbox_app.engine.worker import Worker, prepare_child
 
 DIMENSION = 384
 WORD_S = 0.02
@@ -25,7 +25,7 @@ WORD_S = 0.02
 
 def run(pipe: Connection) -> None:
     """Spawn target."""
-    die_with_parent()
+    prepare_child()
     Worker(pipe, ScriptedBackend()).run()
     os._exit(0)
 

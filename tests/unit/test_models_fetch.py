@@ -75,6 +75,7 @@ def test_a_wrong_file_of_the_right_size_is_replaced(hub: Hub, folder: Path) -> N
     folder.mkdir()
     (folder / "tiny.gguf").write_bytes(CONTENT[:-1] + b"x")
     assert fetch_into(folder, model()).read_bytes() == CONTENT
+    assert file_state(model(), folder) is FileState.READY
 
 
 def test_resumes_where_a_cut_connection_left_off(hub: Hub, folder: Path) -> None:
@@ -143,18 +144,25 @@ def test_wrong_bytes_are_refused_and_leave_nothing(hub: Hub, folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("misbehaviour", "code", "word"),
+    ("misbehaviour", "code", "word", "reason"),
     [
-        ({"status": 404}, ProblemCode.DOWNLOAD_FAILED, "HTTP 404"),
-        ({"status": 503}, ProblemCode.DOWNLOAD_FAILED, "HTTP 503"),
-        ({"content_type": "text/html; charset=utf-8"}, ProblemCode.CHECKSUM, "web page"),
-        ({"content": b"<html>login</html>"}, ProblemCode.CHECKSUM, "18 bytes"),
-        ({"content": CONTENT + b"more"}, ProblemCode.CHECKSUM, f"{len(CONTENT) + 4} bytes"),
-        ({"content": b"<htm" + CONTENT[4:]}, ProblemCode.CHECKSUM, "GGUF"),
+        ({"status": 404}, ProblemCode.DOWNLOAD_FAILED, "HTTP 404", "answered 404"),
+        ({"status": 503}, ProblemCode.DOWNLOAD_FAILED, "HTTP 503", "answered 503"),
+        ({"content_type": "text/html; charset=utf-8"}, ProblemCode.CHECKSUM, "web page", "web page"),
+        ({"content": b"<html>login</html>"}, ProblemCode.CHECKSUM, "18 bytes", "right size"),
+        ({"content": CONTENT + b"more"}, ProblemCode.CHECKSUM, f"{len(CONTENT) + 4} b", "right size"),
+        ({"content": b"<htm" + CONTENT[4:]}, ProblemCode.CHECKSUM, "GGUF", "web page"),
+        ({"content": b"ELF!" + CONTENT[4:]}, ProblemCode.CHECKSUM, "GGUF", "not a model file"),
+        ({"content": CONTENT[:-1] + b"x"}, ProblemCode.CHECKSUM, "sha256", "SHA-256) differs"),
     ],
 )
 def test_replies_that_cannot_be_the_file(
-    hub: Hub, folder: Path, misbehaviour: dict[str, object], code: ProblemCode, word: str
+    hub: Hub,
+    folder: Path,
+    misbehaviour: dict[str, object],
+    code: ProblemCode,
+    word: str,
+    reason: str,
 ) -> None:
     for name, value in misbehaviour.items():
         setattr(hub, name, value)
@@ -162,6 +170,8 @@ def test_replies_that_cannot_be_the_file(
     assert error.problem.code is code
     assert word in error.problem.detail
     assert error.problem.fields["model"] == "Tiny"
+    assert error.problem.fields["file"] == "tiny.gguf"
+    assert reason in error.problem.fields["reason"]
     assert not list(folder.glob("tiny*"))
 
 
@@ -254,16 +264,17 @@ def test_a_file_of_the_user_is_copied(hub: Hub, folder: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("content", "code"),
+    ("content", "code", "reason"),
     [
-        (None, ProblemCode.MODEL_MISSING),
-        (CONTENT[:5000], ProblemCode.CHECKSUM),
-        (b"<html>", ProblemCode.CHECKSUM),
-        (CONTENT[:-1] + b"x", ProblemCode.CHECKSUM),
+        (None, ProblemCode.MODEL_MISSING, "No such file"),
+        (b"GGUF\3\0\0\0", ProblemCode.CHECKSUM, "cut short"),
+        (b"<html>", ProblemCode.CHECKSUM, "web page"),
+        (b"\x7fELF", ProblemCode.CHECKSUM, "not a model file"),
+        (CONTENT[:-1] + b"x", ProblemCode.CHECKSUM, "SHA-256) differs"),
     ],
 )
 def test_a_wrong_file_of_the_user_spoils_no_download(
-    hub: Hub, folder: Path, tmp_path: Path, content: bytes | None, code: ProblemCode
+    hub: Hub, folder: Path, tmp_path: Path, content: bytes | None, code: ProblemCode, reason: str
 ) -> None:
     folder.mkdir()
     (folder / "tiny.gguf.part").write_bytes(CONTENT[:4096])
@@ -273,10 +284,19 @@ def test_a_wrong_file_of_the_user_spoils_no_download(
     error = trouble(folder, file=mine)
     assert error.problem.code is code
     assert str(mine) in error.problem.fields["path"]
+    assert reason in error.problem.fields["reason"]
+    if code is ProblemCode.CHECKSUM:
+        assert error.problem.fields["file"] == mine.name
     assert have_bytes(model(), folder) == 4096
 
 
 def test_a_model_without_a_download_says_where_it_comes_from(folder: Path) -> None:
     with pytest.raises(ProblemError) as caught:
         fetch_into(folder, model(sources=()))
-    assert caught.value.problem.code is ProblemCode.DOWNLOAD_FAILED
+    problem = caught.value.problem
+    assert problem.code is ProblemCode.NO_DOWNLOAD
+    for language in LANGUAGES:
+        sentence = Translator(language)(f"problem.{problem.code}", **problem.fields)
+        assert "tiny.gguf" in sentence
+        assert "Resume" not in sentence
+        assert "继续" not in sentence

