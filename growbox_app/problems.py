@@ -62,4 +62,11 @@ def sentence(problem: Problem, translate: Translator) -> str:
     key = f"problem.{problem.code.value}"
     if problem.code is ProblemCode.DISK_FULL and not problem.fields.get("need"):
         key += "_plain"
-    return translate(key, **problem.fields)
+    return translate(key).format_map(_Fields(problem.fields))
+
+
+class _Fields(dict[str, str]):
+    """A field that trouble did not supply shows as a dash, never as a crash."""
+
+    def __missing__(self, key: str) -> str:
+        return "–"

@@ -121,7 +121,7 @@ class Life:
             window.show()
         # A start that was begun is finished even when the user closes meanwhile: it is short, and stores close cleanly only when open.
         await asyncio.wait({starting})
-        code = await self._after_start(window, starting)
+        code = await self._after_start(window, starting, turns)
         window.hide()
         window.stop_updates()
         await readers.cancel_all()
@@ -142,14 +142,17 @@ class Life:
             return error.problem
         return None
 
-    async def _after_start(self, window: MainWindow, starting: asyncio.Task[Problem | None]) -> int:
+    async def _after_start(
+        self, window: MainWindow, starting: asyncio.Task[Problem | None], turns: TaskGroup
+    ) -> int:
         """Lives until closed, or says why the start failed; returns the exit code."""
         error = starting.exception()
         problem = starting.result() if error is None else _internal(error)
         if problem is not None:
             window.hide()
             return await self._refuse(problem)
-        await window.start()
+        filling = turns.start("fill the window", window.start())
+        await asyncio.wait({filling})  # what goes wrong in it was reported; the window lives on
         window.show()
         await self._closing.wait()
         window.keep()

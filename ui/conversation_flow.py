@@ -256,10 +256,10 @@ class ConversationFlow(QObject):
 
     def _accept(self, transcript: Transcript, event: TurnAccepted, item: Waiting) -> None:
         is_new = transcript.conversation is None
-        self.keep_draft()
-        transcript.conversation = event.conversation
         if is_new and transcript is self.shown:
+            self.keep_draft()
             self._move_draft(NEW_CONVERSATION, event.conversation.id)
+        transcript.conversation = event.conversation
         transcript.show_question(event.question, event.answer_id, item.attachments)
         for waiting in self._waiting:
             if waiting.transcript is transcript:
@@ -289,19 +289,18 @@ class ConversationFlow(QObject):
     def _give_back(self, item: Waiting, trouble: Problem | None) -> None:
         """A question that was not accepted waits on or returns to the input, so that nothing typed is lost."""
         code = trouble.code if trouble is not None else None
+        busy, empty = code is ProblemCode.BUSY, code is ProblemCode.EMPTY_QUESTION
         input_is_free = self._is_shown(item.transcript) and not self._panel.composer.text()
-        if self._closing or code is ProblemCode.EMPTY_QUESTION:
-            self._return(item)
-        elif code is not ProblemCode.BUSY and input_is_free:
+        if self._closing or empty or (input_is_free and not busy):
             self._return(item)
         else:
             item.was_queued = True
             self._waiting.insert(0, item)
-        if code is ProblemCode.BUSY:
+        if busy:
             self._retry.start()
         elif trouble is not None:
             self._panel.problem_bar.say(trouble)
-        if code is ProblemCode.EMPTY_QUESTION:
+        if empty:
             self._next()
         self._show_queue()
 

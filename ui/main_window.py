@@ -38,16 +38,19 @@ from ui.panels.controls import refresh
 from ui.panels.conversation import ConversationPanel
 from ui.panels.first_run import FirstRunPage
 from ui.panels.help_dialogs import AboutDialog, KeysDialog
-from ui.panels.settings_dialog import SettingsDialog
+from ui.panels.settings_dialog import SettingRow, SettingsDialog
 from ui.panels.sidebar import Sidebar
 from ui.panels.status_line import StatusLine
 from ui.qt_language import use_qt_language
 from ui.theme import theme
+from ui.view_models import wording
 from ui.window_state import WindowState
 
 DEFAULT_SIZE = (1280, 800)
 SIDEBAR_PIXELS = 220
 DOCKS_PIXELS = 300
+# What can be done before the memory is open.
+_ALWAYS = ("quit", "keys", "about", "reset_layout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("GrowBox")
         self._assistant, self._state, self._clock = assistant, state, clock
         self._tasks = readers = tasks.readers
+        self._writers = tasks.turns
         self._version = version
         self._conversations: dict[ConversationId, Conversation] = {}
         self._projects: tuple[Project, ...] = ()
@@ -117,6 +121,7 @@ class MainWindow(QMainWindow):
         self._splitter.addWidget(self.sidebar)
         self._splitter.addWidget(self.pages)
         self._splitter.setStretchFactor(1, 1)
+        self._splitter.setEnabled(False)  # until `start` has filled it
         self._splitter.setSizes([SIDEBAR_PIXELS, DEFAULT_SIZE[0] - SIDEBAR_PIXELS - DOCKS_PIXELS])
         centre = QWidget()
         column = QVBoxLayout(centre)
@@ -161,8 +166,10 @@ class MainWindow(QMainWindow):
         self._docks_changed()
 
     def keep(self) -> None:
-        """Keeps layout and draft."""
-        self.flow.keep_draft()
+        """Keeps layout, drafts and what was just typed into a setting; no question is sent any more."""
+        if self._settings_dialog is not None:
+            self._settings_dialog.flush()
+        self.flow.close()
         self._state.keep_geometry(self.saveGeometry(), self.saveState())
         self._state.keep_sidebar(self._splitter.saveState())
         self._state.save()
@@ -219,19 +226,26 @@ class MainWindow(QMainWindow):
 
     # -- life ---------------------------------------------------------------------------------
     async def start(self) -> None:
-        """Fills the window after the assistant has started."""
+        """Fills the window after the assistant has started; what cannot be read is said and costs only itself."""
         self.apply_settings()
+        steps = (self.setup.update, self.update_conversations, self._open_last)
+        try:
+            problems = [await self._trouble_of(step) for step in steps]
+        finally:
+            if not self.flow.opened_once:
+                self.flow.new_conversation()
+            self._splitter.setEnabled(True)
         self._show_engine()
-        await self.setup.update()
-        await self.update_conversations()
-        last = self._conversations.get(ConversationId(self._state.last_conversation()))
-        if last is not None:
-            await self.flow.open(last)
-        else:
-            self.flow.new_conversation()
+        for problem in filter(None, problems):
+            self.say_problem(problem)
         self.conversation_panel.input.setFocus()
         self.show_progress(None)
         self.panels.refresh()
+
+    async def _open_last(self) -> None:
+        last = self._conversations.get(ConversationId(self._state.last_conversation()))
+        if last is not None:
+            await self.flow.open(last)
 
     def show_progress(self, progress: Progress | None) -> None:
         """Shows a step of the start, or of getting the model ready."""
@@ -269,11 +283,19 @@ class MainWindow(QMainWindow):
         self._tasks.start(name, self._guarded(work))
 
     async def _guarded(self, work: Callable[[], Coroutine[object, object, object]]) -> None:
+        problem = await self._trouble_of(work)
+        if problem is not None:
+            self.say_problem(problem)
+
+    async def _trouble_of(
+        self, work: Callable[[], Coroutine[object, object, object]]
+    ) -> Problem | None:
         # A callable, not a coroutine: one that is cancelled before its first step would leave the coroutine unawaited.
         try:
             await work()
         except ProblemError as error:
-            self.say_problem(error.problem)
+            return error.problem
+        return None
 
     def say_problem(self, problem: Problem) -> None:
         """Says known trouble inline."""
@@ -281,7 +303,7 @@ class MainWindow(QMainWindow):
 
     def say_crash(self, path: Path, _text: str) -> None:
         """Says that something unexpected happened and where it was written down."""
-        self.status_line.say(tr("status.crash", path=path))
+        self.status_line.say("status.crash", path=path)
 
     def come_forward(self) -> None:
         """Shows the window in front of others."""
@@ -414,7 +436,8 @@ class MainWindow(QMainWindow):
         button.setToolTip(tr("conversation.mood", total=f"{total:.2f}"))
 
     def _setup_needed(self, needed: bool) -> None:
-        if needed and self.pages.currentWidget() is not self.first_run_page:
+        answers = self._assistant.engine_status().phase is EnginePhase.READY
+        if needed and not answers and self.pages.currentWidget() is not self.first_run_page:
             self.show_models(forced=True)
 
     def show_models(self, *, forced: bool) -> None:
@@ -430,27 +453,38 @@ class MainWindow(QMainWindow):
     # -- settings and commands --------------------------------------------------------------------
     def choose(self, key: str, value: object) -> None:
         """Changes a setting."""
-        self._tasks.start(f"setting {key}", self.change_setting(key, value))
+        self._writers.start(f"setting {key}", self.change_setting(key, value))
 
     async def change_setting(self, key: str, value: object) -> None:
         """Changes a setting and shows the result, or why it was refused."""
-        row = self._settings_dialog.rows[key] if self._settings_dialog is not None else None
+        refused = ""
         try:
-            if key == "models.chat" and value != "auto":
+            if key == "models.chat":
                 await self._assistant.select_model(str(value))
             else:
                 await self._assistant.change_setting(key, value)
         except ValueError as error:
-            if row is not None:
-                row.show_trouble(tr("settings.refused", reason=error))
-            return
+            refused = tr("settings.refused", reason=error)
         except ProblemError as error:
             self.say_problem(error.problem)
-            return
-        if row is not None:
-            row.show_value(row.setting.validate(self._assistant.setting(key)))
+            self._show_setting(key)
+            refused = wording.problem(error.problem)
+        else:
+            self._show_setting(key)
+        row = self._setting_row(key)
+        if refused and row is not None:
+            row.show_trouble(refused)
         if key.startswith(("general.", "appearance.")):
             self.apply_settings()
+
+    def _setting_row(self, key: str) -> SettingRow | None:
+        """The row of an open settings dialog; looked up anew after every wait, for the dialog may be closed."""
+        return self._settings_dialog.rows[key] if self._settings_dialog is not None else None
+
+    def _show_setting(self, key: str) -> None:
+        row = self._setting_row(key)
+        if row is not None:
+            row.show_value(row.setting.validate(self._assistant.setting(key)))
 
     def open_settings(self) -> None:
         """Shows the settings beside the work."""
@@ -469,6 +503,8 @@ class MainWindow(QMainWindow):
 
     def run_command(self, name: str) -> None:
         """Carries a menu command out."""
+        if not self._splitter.isEnabled() and name not in _ALWAYS:
+            return
         if name.startswith("panel_"):
             self._toggle_panel(name.removeprefix("panel_"))
             return

@@ -54,6 +54,12 @@ class ModelSetup(QObject):
         self.listed.emit()
         self.needed.emit(setup_needed(self.models))
 
+    async def _update(self) -> None:
+        try:
+            await self.update()
+        except ProblemError as error:
+            self.trouble.emit(error.problem)
+
     def obtain(self, model_id: str, file: Path | None = None) -> None:
         """Downloads a model, or takes it from a file."""
         if model_id not in self._running:
@@ -71,14 +77,14 @@ class ModelSetup(QObject):
             trouble = error.problem
         finally:
             row.show_problem(trouble)
-        await self.update()
+        await self._update()
 
     def cancel(self, model_id: str) -> None:
         """Stops a download; what is there is kept for later."""
         task = self._running.get(model_id)
         if task is not None:
             task.cancel()
-            task.add_done_callback(lambda _done: self._tasks.start("models", self.update()))
+            task.add_done_callback(lambda _done: self._tasks.start("models", self._update()))
 
     def select(self, model_id: str) -> None:
         """Uses another chat model."""
@@ -89,7 +95,7 @@ class ModelSetup(QObject):
             await self._assistant.select_model(model_id)
         except ProblemError as error:
             self.trouble.emit(error.problem)
-        await self.update()
+        await self._update()
 
     def fill_menu(self, menu: QMenu) -> None:
         """Puts the usable chat models and the way to the page into the header's menu."""

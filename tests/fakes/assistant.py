@@ -84,6 +84,9 @@ class ScriptedAssistant:
         self.gate: asyncio.Event | None = None
         self.fail_next: Problem | None = None
         self.fail_start: Problem | None = None
+        self.fail_models: Problem | None = None
+        self.fail_messages: Problem | None = None
+        self.fail_settings: Problem | None = None
         self.status = EngineStatus(
             phase=EnginePhase.READY, model_id="light", model_name="Qwen2.5 Coder 0.5B", progress=1.0
         )
@@ -387,6 +390,8 @@ class ScriptedAssistant:
     async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
         """In order."""
         await asyncio.sleep(0)
+        if self.fail_messages is not None:
+            raise ProblemError(self.fail_messages)
         return tuple(
             node for node in self._nodes.values() if node.conversation_id == conversation_id
         )
@@ -497,6 +502,8 @@ class ScriptedAssistant:
     # -- models and settings --------------------------------------------------------------------
     async def models(self) -> tuple[ModelStatus, ...]:
         """Three models."""
+        if self.fail_models is not None:
+            raise ProblemError(self.fail_models)
         facts = {
             "standard": ("Qwen2.5 Coder 1.5B", "chat", 1_117_320_768, 2_400_000_000, "Apache-2.0"),
             "light": ("Qwen2.5 Coder 0.5B", "chat", 491_400_064, 1_200_000_000, "Apache-2.0"),
@@ -536,7 +543,8 @@ class ScriptedAssistant:
 
     async def select_model(self, model_id: str) -> None:
         """Uses another."""
-        self.selected = model_id
+        await asyncio.sleep(0)
+        self.selected = "light" if model_id == "auto" else model_id
         self._settings["models.chat"] = model_id
         self.tell(StatusChanged())
 
@@ -546,4 +554,7 @@ class ScriptedAssistant:
 
     async def change_setting(self, key: str, value: object) -> None:
         """Validates like the real one."""
+        await asyncio.sleep(0)
+        if self.fail_settings is not None:
+            raise ProblemError(self.fail_settings)
         self._settings[key] = SETTINGS[key].validate(value)

@@ -30,7 +30,11 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def window_of(running: Life) -> MainWindow:
-    await until(lambda: running.window is not None and running.window.isVisible())
+    def ready() -> bool:
+        window = running.window
+        return window is not None and window.isVisible() and window.conversation_panel.isEnabled()
+
+    await until(ready)
     assert running.window is not None
     return running.window
 

@@ -150,8 +150,8 @@ async def test_memory_events_pull_fresh_snapshots(desk: Desk) -> None:
     desk.assistant.health = (StoreHealth(name="vectors", ok=False, items=1, lag=9, bytes=0),)
     desk.assistant.tell(MemoryChanged(events=(IndexProgress(done=1, pending=1_234),)))
     await desk.settle()
-    assert "Indexing 1,234" in desk.window.status_line.text()
-    assert "Trouble: vectors" in desk.window.status_line.text()
+    assert "Indexing 1,234 memories" in desk.window.status_line.text()
+    assert "Trouble: search by meaning" in desk.window.status_line.text()
 
 
 async def test_the_bridge_merges_a_burst_into_one_signal(desk: Desk) -> None:

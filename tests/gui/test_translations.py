@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from growbox_app.api import EnginePhase, Phase, ProblemCode
+from growbox_app.executors.memory_search import MemorySearch
 from growbox_app.settings.schema import SETTINGS
 from growbox_app.text import LANGUAGES, catalogue
 from memory.values import BlockKind, NodeKind, NodeStatus, PointerKind, Role, Way
@@ -19,7 +20,7 @@ from ui.view_models.region import FREE, RESERVE, SYSTEM
 
 ROOT = Path(__file__).resolve().parents[2]
 _LITERAL = re.compile(
-    r"""\btr\(\s*"([a-z0-9_.]+)"|(?:Words|TextButton|show_as|hint)\(\s*"([a-z0-9_]+\.[a-z0-9_.]+)\""""
+    r"""\btr\(\s*"([a-z0-9_.]+)"|(?:Words|TextButton|show_as|hint|say)\(\s*"([a-z0-9_]+\.[a-z0-9_.]+)\""""
 )
 _SECOND = re.compile(r"""(?:IconButton|show_as)\(\s*"[a-z0-9-]+",\s*"([a-z0-9_.]+)\"""")
 _CHOICE = re.compile(r"""tr\(\s*"([a-z0-9_.]+)" if .*? else "([a-z0-9_.]+)\"""", re.DOTALL)
@@ -69,11 +70,14 @@ def computed_keys() -> set[str]:
     keys |= {
         f"models.state.{state}" for state in ("missing", "partial", "unverified", "ready", "broken")
     }
-    return keys | {
-        f"models_page.{word}_{purpose}"
-        for purpose in ("chat", "embedding")
-        for word in ("purpose", "needed")
+    keys |= {f"models_page.purpose_{purpose}" for purpose in ("chat", "embedding")}
+    keys |= {
+        f"{key}_{form}"
+        for key in ("answer.used", "queue.count", "fatigue.accesses", "status.indexing")
+        for form in ("one", "many")
     }
+    stores = {f"store.{name}" for name in ("timeline", "lexical", "vectors", "pointers")}
+    return keys | stores | {f"tool.{MemorySearch.name}", "problem.disk_full_plain"}
 
 
 def fields(sentence: str) -> set[str]:

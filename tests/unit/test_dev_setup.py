@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from platformdirs.macos import MacOS
 
 from growbox_app import paths
+from growbox_app.models import __main__ as command
 from tests.unit.models_world import wheel
 
 pytestmark = pytest.mark.usefixtures("set_up_modules")
@@ -259,6 +262,52 @@ def test_a_changed_lock_file_asks_for_a_new_installation(
     assert asked == ["packages"] * 3
 
 
+class WindowsLock:
+    """`msvcrt`, as far as it is used: a lock that another process holds for a while."""
+
+    LK_NBLCK = 2
+
+    def __init__(self, refusals: int, number: int = errno.EACCES) -> None:
+        self.refusals = refusals
+        self.number = number
+        self.taken = False
+
+    def locking(self, _descriptor: int, mode: int, _bytes: int) -> None:
+        assert mode == self.LK_NBLCK
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(self.number, "refused")
+        self.taken = True
+
+
+def test_a_second_set_up_on_windows_waits_as_long_as_it_takes(
+    environment: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = WindowsLock(refusals=30)
+    monkeypatch.setitem(sys.modules, "msvcrt", lock)
+    monkeypatch.setattr(environment.sys, "platform", "win32")
+    monkeypatch.setattr(environment, "_pause", lambda _seconds: None)
+    monkeypatch.setattr(environment.console, "stream", sys.stdout)
+    with environment._one_setup_at_a_time():
+        assert lock.taken
+    assert capsys.readouterr().out.count("waiting for it") == 1
+    monkeypatch.setitem(sys.modules, "msvcrt", WindowsLock(refusals=1, number=errno.EIO))
+    with pytest.raises(OSError, match="refused"), environment._one_setup_at_a_time():
+        pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks with fcntl here")
+def test_a_second_set_up_waits_for_the_first(
+    environment: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(environment.console, "stream", sys.stdout)
+    with ExitStack() as first:
+        first.enter_context(environment._one_setup_at_a_time())
+        monkeypatch.setattr(environment, "_pause", lambda _seconds: first.close())
+        with environment._one_setup_at_a_time():
+            assert capsys.readouterr().out.count("waiting for it") == 1
+
+
 def test_a_failed_step_leaves_no_stamp(environment: Any, small_tree: Path) -> None:
     (small_tree / ".venv").mkdir()
     with pytest.raises(OSError, match="stopped"), environment._stamped("step", "x"):
@@ -343,6 +392,32 @@ def test_niceties_are_tried_once(
     assert "fonts-noto-cjk" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("fonts", "here"), [(None, False), ("", False), ("\n", False), ("Noto Sans CJK SC\n", True)]
+)
+def test_a_chinese_font_is_seen_not_assumed(
+    machine: Any, monkeypatch: pytest.MonkeyPatch, fonts: str | None, here: bool
+) -> None:
+    monkeypatch.setattr(machine, "output_of", lambda _command: fonts)
+    assert machine._has_cjk_font() is here
+
+
+def test_a_fresh_debian_gets_the_font_and_the_program_that_sees_it(
+    machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linux_without(machine, monkeypatch, manager="apt-get")
+    monkeypatch.setattr(machine.os, "geteuid", lambda: 0, raising=False)
+    monkeypatch.setattr(machine, "_loads", lambda _soname: True)
+    # No fc-list: asking for it gives nothing.
+    monkeypatch.setattr(machine, "output_of", lambda _command: None)
+    installed: list[str] = []
+    monkeypatch.setattr(
+        machine, "stream_lines", lambda command, **_options: installed.extend(command) or 0
+    )
+    machine.prepare(display=True, compiler=False)
+    assert {"fonts-noto-cjk", "fontconfig"} <= set(installed)
+
+
 def test_a_full_disk_is_one_sentence(
     dev: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -377,6 +452,36 @@ def test_without_a_display_run_points_to_ask(
     )
     assert dev.main(["run"]) == 1
     assert "dev.py ask" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (["run"], ["fetch", "--quiet", "--or-go-on", "embedding", "chosen"]),
+        (["ask", "?"], ["fetch", "--quiet", "--or-go-on", "embedding", "chosen"]),
+        (["setup"], ["fetch", "--quiet", "embedding", "auto"]),
+    ],
+)
+def test_starting_makes_do_with_the_models_that_are_here(
+    dev: Any, monkeypatch: pytest.MonkeyPatch, arguments: list[str], asked: list[str]
+) -> None:
+    calls: list[list[str]] = []
+
+    def run_models(*words: str) -> int:
+        calls.append(list(words))
+        return 1
+
+    monkeypatch.setattr(dev.machine, "has_display", lambda: True)
+    monkeypatch.setattr(dev.machine, "prepare", lambda **_options: None)
+    monkeypatch.setattr(dev.environment, "needs_compiler", lambda: False)
+    monkeypatch.setattr(dev.environment, "prepare_environment", lambda: None)
+    monkeypatch.setattr(dev.environment, "run_models", run_models)
+    monkeypatch.setattr(dev, "_become", lambda *_words: pytest.fail("started without models"))
+    monkeypatch.setattr(dev.console, "stream", sys.stdout)
+    assert dev.main(arguments) == 1
+    assert calls == [asked]
+    # The words are those that the models part knows.
+    assert command._parser().parse_args(asked).models == asked[-2:]
 
 
 def test_ctrl_c_is_one_sentence_and_130(

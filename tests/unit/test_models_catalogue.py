@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from growbox_app.api import ProblemCode, ProblemError
 from growbox_app.models import __main__ as command
 from growbox_app.models.catalogue import (
     HubFile,
+    Model,
     Purpose,
     Tier,
     WheelParts,
@@ -26,10 +29,14 @@ from growbox_app.models.transfer import Job
 from growbox_app.models.verify import (
     FileState,
     file_state,
+    remember,
     require_ready,
     verify_fully,
     why_broken,
 )
+from growbox_app.paths import data_path, models_path
+from growbox_app.settings.store import SettingsStore
+from growbox_app.text import tr
 from tests.unit.models_world import CONTENT, Recorder, model
 
 GB = 1_000_000_000
@@ -96,15 +103,14 @@ def test_an_unknown_id_is_known_trouble() -> None:
     assert caught.value.problem.code is ProblemCode.MODEL_MISSING
 
 
-def place(folder: Path, tier: Tier) -> None:
+def place(folder: Path, tier: Tier, purpose: Purpose = Purpose.CHAT) -> Model:
     """A sparse file of the right size with the right first bytes: what the cheap check accepts."""
     folder.mkdir(exist_ok=True)
-    entry = next(
-        entry for entry in catalogue() if entry.tier is tier and entry.purpose is Purpose.CHAT
-    )
+    entry = next(entry for entry in catalogue() if entry.tier is tier and entry.purpose is purpose)
     with entry.path(folder).open("wb") as stream:
         stream.write(b"GGUF")
         stream.truncate(entry.size)
+    return entry
 
 
 @pytest.mark.parametrize(
@@ -139,6 +145,15 @@ def test_set_up_brings_the_standard_model_although_a_light_one_is_here(tmp_path:
 
 def test_the_users_choice_wins(tmp_path: Path) -> None:
     assert choose_chat("qwen2.5-coder-7b", models_path=tmp_path, free_bytes=GB).tier is Tier.LARGE
+
+
+@pytest.mark.parametrize("wanted", ["gpt-17", "multilingual-e5-small", ""])
+def test_a_choice_of_another_version_counts_as_auto(tmp_path: Path, wanted: str) -> None:
+    folder = tmp_path / "m"
+    assert choose_chat(wanted, models_path=folder, free_bytes=8 * GB).tier is Tier.STANDARD
+    assert chat_to_fetch(wanted, models_path=folder, free_bytes=8 * GB).tier is Tier.STANDARD
+    place(folder, Tier.LIGHT)
+    assert choose_chat(wanted, models_path=folder, free_bytes=8 * GB).tier is Tier.LIGHT
 
 
 def test_free_memory_knows_a_containers_limit(tmp_path: Path) -> None:
@@ -186,6 +201,49 @@ def test_the_hash_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
     with pytest.raises(ProblemError) as caught:
         verify_fully(job)
     assert caught.value.problem.code is ProblemCode.MODEL_BROKEN
+    assert caught.value.problem.fields["reason"] == tr("models.reason.checksum")
+
+
+def test_a_wrong_hash_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(CONTENT[:-1] + b"x")
+    recorder = Recorder()
+    job = Job(model=model(), models_path=tmp_path, progress=recorder, cancelled=recorder.cancelled)
+    assert file_state(model(), tmp_path) is FileState.UNVERIFIED
+    with pytest.raises(ProblemError) as hashed:
+        verify_fully(job)
+    # What the window goes by: a broken file has the buttons that get another.
+    assert file_state(model(), tmp_path) is FileState.BROKEN
+    with pytest.raises(ProblemError) as noted:
+        require_ready(model(), tmp_path)
+    assert noted.value.problem == hashed.value.problem
+    path.write_bytes(CONTENT)
+    os.utime(path, ns=(1, 1))
+    assert file_state(model(), tmp_path) is FileState.UNVERIFIED
+    verify_fully(job)
+    assert file_state(model(), tmp_path) is FileState.READY
+
+
+def test_hashing_by_hand_trusts_no_note(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(CONTENT[:-1] + b"x")
+    times = (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    recorder = Recorder()
+    job = Job(model=model(), models_path=tmp_path, progress=recorder, cancelled=recorder.cancelled)
+    with pytest.raises(ProblemError):
+        verify_fully(job)
+    # A restored backup may keep the time of the file that it replaces.
+    path.write_bytes(CONTENT)
+    os.utime(path, ns=times)
+    verify_fully(job)
+    assert file_state(model(), tmp_path) is FileState.READY
+
+
+@pytest.mark.parametrize("stamp", [b"", b"[]", b"{", b'{"sha256": "x"}', b"\xff"])
+def test_a_damaged_note_costs_one_hashing(tmp_path: Path, stamp: bytes) -> None:
+    (tmp_path / "tiny.gguf").write_bytes(CONTENT)
+    (tmp_path / ".tiny.gguf.verified").write_bytes(stamp)
+    assert file_state(model(), tmp_path) is FileState.UNVERIFIED
 
 
 def test_a_whole_header_is_read(tmp_path: Path) -> None:
@@ -217,7 +275,8 @@ def test_other_files_are_not_gguf(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(NotGguf):
         read_header(path)
-    assert (why_broken(path) or ("", ""))[0] == "not_gguf"
+    reason = "html" if content.startswith(b"<") else "not_gguf"
+    assert (why_broken(path) or ("", ""))[0] == reason
 
 
 @pytest.mark.parametrize("length", [1 << 62, 1 << 40])
@@ -248,3 +307,56 @@ def test_the_command_knows_words_for_models() -> None:
     assert command.resolve("light").tier is Tier.LIGHT
     assert command.resolve("embedding") == embedder()
     assert command.resolve("qwen2.5-coder-7b").tier is Tier.LARGE
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No hub, no pip, 8 GB of free memory."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{free.getsockname()[1]}")
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(command, "free_ram_bytes", lambda: 8 * GB)
+
+
+def start_fetch() -> int:
+    """What `dev.py run` and `dev.py ask` ask for."""
+    return command.main(["fetch", "--quiet", "--or-go-on", "embedding", "chosen"])
+
+
+@pytest.mark.usefixtures("offline")
+class TestStart:
+    """What a start fetches."""
+
+    def test_nothing_while_a_light_model_is_here(self, capfd: pytest.CaptureFixture[str]) -> None:
+        for purpose, tier in ((Purpose.CHAT, Tier.LIGHT), (Purpose.EMBEDDING, Tier.STANDARD)):
+            remember(place(models_path(), tier, purpose), models_path())
+        assert start_fetch() == 0
+        assert capfd.readouterr() == ("", "")
+
+    def test_what_the_user_chose_and_goes_on_without_it(
+        self, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        for purpose, tier in ((Purpose.CHAT, Tier.LIGHT), (Purpose.EMBEDDING, Tier.STANDARD)):
+            remember(place(models_path(), tier, purpose), models_path())
+        SettingsStore(data_path()).set("models.chat", "qwen2.5-coder-7b")
+        assert start_fetch() == 0
+        printed = capfd.readouterr()
+        assert "7B: downloading" in printed.out
+        assert tr("models.go_on") in printed.err
+        assert command.main(["fetch", "qwen2.5-coder-7b"]) == 1
+
+    @pytest.mark.parametrize(
+        ("purpose", "tier"), [(Purpose.CHAT, Tier.LIGHT), (Purpose.EMBEDDING, Tier.STANDARD)]
+    )
+    def test_it_cannot_go_on_without_a_chat_model_or_an_embedder(
+        self, capfd: pytest.CaptureFixture[str], purpose: Purpose, tier: Tier
+    ) -> None:
+        remember(place(models_path(), tier, purpose), models_path())
+        assert start_fetch() == 1
+        assert tr("models.go_on") not in capfd.readouterr().err
+
+    def test_the_standard_model_on_a_fresh_machine(self, capfd: pytest.CaptureFixture[str]) -> None:
+        remember(place(models_path(), Tier.STANDARD, Purpose.EMBEDDING), models_path())
+        assert start_fetch() == 1
+        assert "1.5B: downloading" in capfd.readouterr().out

@@ -148,9 +148,19 @@ def test_wrong_bytes_are_refused_and_leave_nothing(hub: Hub, folder: Path) -> No
     [
         ({"status": 404}, ProblemCode.DOWNLOAD_FAILED, "HTTP 404", "answered 404"),
         ({"status": 503}, ProblemCode.DOWNLOAD_FAILED, "HTTP 503", "answered 503"),
-        ({"content_type": "text/html; charset=utf-8"}, ProblemCode.CHECKSUM, "web page", "web page"),
+        (
+            {"content_type": "text/html; charset=utf-8"},
+            ProblemCode.CHECKSUM,
+            "web page",
+            "web page",
+        ),
         ({"content": b"<html>login</html>"}, ProblemCode.CHECKSUM, "18 bytes", "right size"),
-        ({"content": CONTENT + b"more"}, ProblemCode.CHECKSUM, f"{len(CONTENT) + 4} b", "right size"),
+        (
+            {"content": CONTENT + b"more"},
+            ProblemCode.CHECKSUM,
+            f"{len(CONTENT) + 4} b",
+            "right size",
+        ),
         ({"content": b"<htm" + CONTENT[4:]}, ProblemCode.CHECKSUM, "GGUF", "web page"),
         ({"content": b"ELF!" + CONTENT[4:]}, ProblemCode.CHECKSUM, "GGUF", "not a model file"),
         ({"content": CONTENT[:-1] + b"x"}, ProblemCode.CHECKSUM, "sha256", "SHA-256) differs"),

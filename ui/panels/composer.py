@@ -15,10 +15,11 @@ from PySide6.QtGui import (
     QDragMoveEvent,
     QDropEvent,
     QFocusEvent,
+    QFontMetrics,
     QKeyEvent,
     QTextCursor,
 )
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QTextEdit, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from growbox_app.api import Attachment
@@ -30,6 +31,7 @@ from ui.view_models import wording
 PASTE_BYTES_MAX = 8_192
 HEIGHT_SHARE_MAX = 0.4
 FIELD_PIXELS_MIN = 34
+CHIP_NAME_PIXELS = 200
 
 
 class InputField(QTextEdit):
@@ -145,11 +147,67 @@ class AttachmentChip(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 2, 2)
         row.setSpacing(4)
-        self._words = QuietLabel(f"{name} · {wording.size(size_bytes)}", look="")
+        self._words = QuietLabel(look="")
+        metrics = QFontMetrics(theme.font())
+        shown = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, CHIP_NAME_PIXELS)
+        self._words.setText(f"{shown} · {wording.size(size_bytes)}")
+        self.setToolTip(name)
         remove = IconButton("x", "composer.remove")
         remove.clicked.connect(self.removed)
         row.addWidget(self._words)
         row.addWidget(remove)
+
+
+class ChipRow(QScrollArea):
+    """The chips in one line that scrolls sideways, so that many attachments never widen the window.
+
+    Signals: `removed(Attachment)`.
+    """
+
+    removed = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidgetResizable(True)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.viewport().setAutoFillBackground(False)
+        self._row = QHBoxLayout()
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(6)
+        self._row.addStretch(1)
+        inner = QWidget()
+        inner.setLayout(self._row)
+        self.setWidget(inner)
+        inner.setAutoFillBackground(False)
+        self.horizontalScrollBar().rangeChanged.connect(self._range_changed)
+        self.hide()
+
+    def show_chips(self, attachments: list[Attachment]) -> None:
+        """Replaces the chips; the newest is in view."""
+        while self._row.count() > 1:
+            item = self._row.takeAt(0)
+            widget = item.widget() if item is not None else None
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+        for at, attachment in enumerate(attachments):
+            chip = AttachmentChip(attachment.name, attachment.size_bytes)
+            chip.removed.connect(lambda gone=attachment: self.removed.emit(gone))
+            self._row.insertWidget(at, chip)
+        self.setVisible(bool(attachments))
+        self._fit()
+
+    def _range_changed(self, _low: int, high: int) -> None:
+        self.horizontalScrollBar().setValue(high)
+        self._fit()
+
+    def _fit(self) -> None:
+        """As high as a chip, and the scroll bar where there is one."""
+        bar = self.horizontalScrollBar()
+        room = bar.sizeHint().height() if bar.maximum() > 0 else 0
+        self.setFixedHeight(self._row.sizeHint().height() + room)
 
 
 class Composer(QFrame):
@@ -173,13 +231,8 @@ class Composer(QFrame):
         self.send_button.name_shortcut("Enter")
         self.send_button.tint("accent")
         self.attach_button = IconButton("paperclip", "composer.attach")
-        self._chips = QHBoxLayout()
-        self._chips.setContentsMargins(0, 0, 0, 0)
-        self._chips.setSpacing(6)
-        self._chips.addStretch(1)
-        self._chip_row = QWidget()
-        self._chip_row.setLayout(self._chips)
-        self._chip_row.hide()
+        self.chips = ChipRow()
+        self.chips.removed.connect(self._remove)
         self._hint = QuietLabel()
         self._hint.setWordWrap(True)
         self._hint.hide()
@@ -192,7 +245,7 @@ class Composer(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 8, 8, 8)
         column.setSpacing(6)
-        column.addWidget(self._chip_row)
+        column.addWidget(self.chips)
         column.addLayout(row)
         column.addWidget(self._hint)
         self.field.submitted.connect(self.submitted)
@@ -214,20 +267,14 @@ class Composer(QFrame):
         self.field.setPlainText(text)
         self.field.moveCursor(QTextCursor.MoveOperation.End)
 
+    def insert_text(self, text: str) -> None:
+        """Adds text where the cursor is; what was typed stays."""
+        self.field.textCursor().insertText(text)
+
     def show_attachments(self, attachments: list[Attachment]) -> None:
         """Replaces the chips."""
         self.attachments = list(attachments)
-        while self._chips.count() > 1:
-            item = self._chips.takeAt(0)
-            widget = item.widget() if item is not None else None
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
-        for at, attachment in enumerate(self.attachments):
-            chip = AttachmentChip(attachment.name, attachment.size_bytes)
-            chip.removed.connect(lambda gone=attachment: self._remove(gone))
-            self._chips.insertWidget(at, chip)
-        self._chip_row.setVisible(bool(self.attachments))
+        self.chips.show_chips(self.attachments)
 
     def _remove(self, attachment: Attachment) -> None:
         self.show_attachments([kept for kept in self.attachments if kept is not attachment])
@@ -238,6 +285,11 @@ class Composer(QFrame):
         self._hint_key = key
         self._hint.setText(tr(key) if key else "")
         self._hint.setVisible(bool(key))
+
+    @property
+    def hint_key(self) -> str:
+        """Which hint is shown; empty when none is."""
+        return self._hint_key
 
     @property
     def hint_text(self) -> str:

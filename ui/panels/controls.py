@@ -38,8 +38,11 @@ class Restylable(Protocol):
 
 
 def refresh(root: QWidget) -> None:
-    """Renews words and colours of a widget and everything in it."""
-    for widget in (root, *root.findChildren(QWidget)):
+    """Renews words and colours of a widget and everything in it.
+
+    Children first: a parent gives some of them words that their own key does not know.
+    """
+    for widget in (*reversed(root.findChildren(QWidget)), root):
         if isinstance(widget, Restylable):
             widget.restyle()
         if isinstance(widget, Retranslatable):

@@ -147,7 +147,7 @@ class FatiguePanel(QWidget):
             name.setText(tr(f"fatigue.{share.name}"))
             value.setText(f"{share.weight:.1f} × {share.value:.2f}")
         self._note.setText(
-            tr("fatigue.accesses", count=wording.number(snapshot.accesses))
+            wording.counted("fatigue.accesses", snapshot.accesses)
             if snapshot.accesses
             else tr("fatigue.none")
         )

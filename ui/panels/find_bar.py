@@ -26,6 +26,7 @@ class FindBar(QFrame):
         self.field = QLineEdit()
         self.field.setObjectName("find_field")
         self._count = QuietLabel()
+        self._place = (0, 0)
         self._previous = IconButton("chevron-up", "find.previous")
         self._next = IconButton("chevron-down", "find.next")
         self._close = IconButton("x", "find.close")
@@ -51,13 +52,15 @@ class FindBar(QFrame):
 
     def say_count(self, at: int, count: int) -> None:
         """`2 of 7`, or that there is none."""
+        self._place = (at, count)
         if not self.field.text():
             self._count.setText("")
         else:
             self._count.setText(tr("find.count", at=at, count=count) if count else tr("find.none"))
 
     def retranslate(self) -> None:
-        """Says the placeholder again."""
+        """Says placeholder and count again."""
+        self.say_count(*self._place)
         self.field.setPlaceholderText(tr("find.placeholder"))
         self.field.setAccessibleName(tr("find.placeholder"))
 

@@ -124,8 +124,8 @@ class ModelRow(QFrame):
             tr("models_page.ram", size=wording.size(status.ram_bytes)),
             status.licence,
         ]
-        if status.selected:
-            facts.insert(0, tr(f"models_page.needed_{status.purpose}"))
+        if status.purpose == "embedding":
+            facts.insert(0, tr("models_page.needed_embedding"))
         self._facts.setText(" · ".join(facts))
         selected = status.selected and status.state == "ready"
         state = (

@@ -267,9 +267,8 @@ class IndexQueuePanel(QWidget):
         self._empty.setVisible(not self.model.entries)
         self.list.setVisible(bool(self.model.entries))
         self._actions.setVisible(bool(self.model.entries))
-        self.summary_changed.emit(
-            tr("queue.count", count=len(self.model.entries)) if self.model.entries else ""
-        )
+        count = len(self.model.entries)
+        self.summary_changed.emit(wording.counted("queue.count", count) if count else "")
         self._selected()
         self.list.viewport().update()
 

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from typing_extensions import override
 
 from growbox_app.settings.schema import SETTINGS, Setting, Value
 from growbox_app.text import tr
@@ -28,6 +29,7 @@ SECTIONS = ("general", "appearance", "models", "memory")
 TYPING_MS = 500
 EDITOR_PIXELS = 220
 TEXT_INSET = 6
+AUTO = "auto"
 _LONG_TEXT = ("models.instructions",)
 
 
@@ -142,11 +144,18 @@ class SettingRow(QFrame):
         if value != self.value:
             self.changed.emit(self.setting.key, value)
 
+    def flush(self) -> None:
+        """Takes at once what was typed a moment ago."""
+        if self._typing.isActive():
+            self._typing.stop()
+            self._typing.timeout.emit()
+
     def show_value(self, value: Value) -> None:
-        """Shows the value in force, and no trouble."""
+        """Shows the value in force, and no trouble; what is being typed meanwhile stays."""
         self.value = value
         self.editor.blockSignals(True)
-        if not (isinstance(self.editor, QPlainTextEdit) and self.editor.toPlainText() == value):
+        same = isinstance(self.editor, QPlainTextEdit) and self.editor.toPlainText() == value
+        if not same and not self._typing.isActive():
             self._show(value)
         self.editor.blockSignals(False)
         self._trouble.hide()
@@ -179,8 +188,7 @@ class SettingRow(QFrame):
         self.reset_button.setAccessibleName(tr("settings.reset_named", name=name))
         if isinstance(self.editor, QComboBox):
             for at, value in enumerate(self._choices):
-                if setting.choices:
-                    self.editor.setItemText(at, tr(f"choice.{setting.key}.{value}"))
+                self.editor.setItemText(at, self._words(value))
         if isinstance(self.editor, QSpinBox | QDoubleSpinBox) and setting.unit:
             self.editor.setSuffix(f" {tr(f'unit.{setting.unit}')}")
         self.reset_button.setVisible(self.value != setting.default)
@@ -191,6 +199,8 @@ class SettingRow(QFrame):
         if isinstance(value, str):
             if self.setting.choices:
                 return tr(f"choice.{self.setting.key}.{value}")
+            if value == AUTO and AUTO in self._choices:
+                return tr("settings.auto")
             return self._choices.get(value, value) or tr("settings.nothing")
         unit = f" {tr(f'unit.{self.setting.unit}')}" if self.setting.unit else ""
         return f"{value:,}{unit}"
@@ -258,7 +268,7 @@ class SettingsDialog(QDialog):
             choice: tr(f"choice.{setting.key}.{choice}") for choice in setting.choices
         }
         if setting.key == "models.chat":
-            choices = {"auto": tr("settings.auto"), **model_names}
+            choices = {AUTO: tr("settings.auto"), **model_names}
         row = SettingRow(setting, setting.validate(value), choices)
         row.changed.connect(self.changed)
         self.rows[setting.key] = row
@@ -273,6 +283,17 @@ class SettingsDialog(QDialog):
         for section, head in self._heads.items():
             head.setVisible(section in found)
         self._nothing.setVisible(not found)
+
+    def flush(self) -> None:
+        """Takes at once what was typed a moment ago."""
+        for row in self.rows.values():
+            row.flush()
+
+    @override
+    def done(self, result: int) -> None:
+        """Every way of closing comes through here."""
+        self.flush()
+        super().done(result)
 
     def retranslate(self) -> None:
         """Says everything again."""

@@ -260,6 +260,7 @@ class Sidebar(QFrame):
         self.setMinimumWidth(180)
         self.tree = ConversationTree()
         self.results = SearchResults()
+        self._searched = ""
         self._nothing = QuietLabel()
         self._nothing.setWordWrap(True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -314,11 +315,16 @@ class Sidebar(QFrame):
         if text != self.search_field.text() or not text.strip():
             return
         self.results.show_hits(hits, now_ms)
-        self._nothing.setText(tr("sidebar.nothing_found", text=one_line(text, 40)))
+        self._searched = text
+        self._say_nothing()
         self._pages.setCurrentWidget(self.results if hits else self._nothing)
+
+    def _say_nothing(self) -> None:
+        self._nothing.setText(tr("sidebar.nothing_found", text=one_line(self._searched, 40)))
 
     def retranslate(self) -> None:
         """Says everything again."""
+        self._say_nothing()
         self.tree.setAccessibleName(tr("sidebar.conversations"))
         self.results.setAccessibleName(tr("sidebar.results"))
         self.search_field.setPlaceholderText(tr("sidebar.search"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QWidget
 
 from growbox_app.api import EnginePhase, EngineStatus, Progress
+from growbox_app.text import tr
 from memory.values import Statistics
 from ui.panels.controls import ElidedLabel, IconButton, QuietLabel
 from ui.view_models import wording
@@ -30,6 +31,7 @@ class StatusLine(QFrame):
         self._bar.setRange(0, 1000)
         self._background = QuietLabel()
         self._message = ElidedLabel(look="danger")
+        self._said: tuple[str, dict[str, object]] = ("", {})
         self._dismiss = IconButton("x", "status.dismiss")
         self._health = QuietLabel()
         row = QHBoxLayout(self)
@@ -41,7 +43,6 @@ class StatusLine(QFrame):
         row.addWidget(self._dismiss)
         row.addWidget(self._health)
         self._dismiss.clicked.connect(lambda: self.say(""))
-        self.say("")
         self.retranslate()
 
     def show_engine(self, status: EngineStatus) -> None:
@@ -59,10 +60,11 @@ class StatusLine(QFrame):
         self._progress = progress
         self.retranslate()
 
-    def say(self, text: str) -> None:
-        """Shows a message until it is dismissed."""
-        self._message.say(text)
-        self._dismiss.setVisible(bool(text))
+    def say(self, key: str, **fields: object) -> None:
+        """Shows a message of the translations until it is dismissed; an empty key dismisses it."""
+        self._said = (key, fields)
+        self._message.say(tr(key, **fields) if key else "")
+        self._dismiss.setVisible(bool(key))
 
     def text(self) -> str:
         """Everything the line says."""
@@ -76,6 +78,8 @@ class StatusLine(QFrame):
 
     def retranslate(self) -> None:
         """Says everything again."""
+        key, fields = self._said
+        self.say(key, **fields)
         status = self._engine_status
         if self._progress is not None and status.phase is EnginePhase.STOPPED:
             self._engine.setText(wording.progress(self._progress))

@@ -90,12 +90,12 @@ class TranscriptView(QAbstractScrollArea):
         self._following = True
         self._place()
 
-    def messages_added(self) -> None:
-        """Takes messages that were appended to the transcript, and shows the end."""
+    def messages_added(self, *, follow: bool = False) -> None:
+        """Takes messages that were appended to the transcript; goes to the end when told to or there already."""
         self._heights += [
             estimated_height(message) for message in self.transcript.messages[len(self._heights) :]
         ]
-        self._following = True
+        self._following = self._following or follow
         self._place()
 
     def stream_changed(self) -> None:

@@ -10,6 +10,7 @@ from growbox_app.api import (
     Phase,
     PhaseChanged,
     Problem,
+    ProblemCode,
     Progress,
     ToolCalled,
     TurnStats,
@@ -26,6 +27,17 @@ _NOT_READY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.RESTARTING)
 def number(value: int) -> str:
     """`3412` → `3,412`."""
     return f"{value:,}"
+
+
+def counted(key: str, count: int) -> str:
+    """The sentence `<key>_one` or `<key>_many` with its number."""
+    return tr(f"{key}_one" if count == 1 else f"{key}_many", count=number(count))
+
+
+def named(kind: str, name: str) -> str:
+    """The word for a machine name, `tool.<name>` or `store.<name>`; a name that has none stays as it is."""
+    word = tr(f"{kind}.{name}")
+    return name if word == f"{kind}.{name}" else word
 
 
 def size(count: int) -> str:
@@ -96,7 +108,10 @@ class _Fields(dict[str, str]):
 
 def problem(trouble: Problem) -> str:
     """What happened, what it means, what to do."""
-    return tr(f"problem.{trouble.code}").format_map(_Fields(trouble.fields))
+    key = f"problem.{trouble.code}"
+    if trouble.code is ProblemCode.DISK_FULL and not trouble.fields.get("need"):
+        key = "problem.disk_full_plain"
+    return tr(key).format_map(_Fields(trouble.fields))
 
 
 def phase(change: PhaseChanged) -> str:
@@ -111,7 +126,7 @@ def phase(change: PhaseChanged) -> str:
     if change.phase is Phase.WRITING and change.rate > 0:
         parts[0] = tr("phase.writing_rate", rate=f"{change.rate:.1f}")
     if change.phase is Phase.TOOL and change.detail:
-        parts[0] = tr("phase.tool_running", name=change.detail)
+        parts[0] = tr("phase.tool_running", name=named("tool", change.detail))
     if change.left_s is not None and change.phase in (Phase.READING, Phase.RECALLING):
         parts.append(tr("phase.left", time=duration(change.left_s)))
     return " · ".join(parts)
@@ -123,8 +138,7 @@ def memories_line(memories: tuple[UsedMemory, ...]) -> str:
     for memory in memories:
         counts[memory.way] = counts.get(memory.way, 0) + 1
     ways = [f"{tr(f'way.{way}')} {count}" for way, count in counts.items()]
-    key = "answer.used_one" if len(memories) == 1 else "answer.used_many"
-    return " · ".join([tr(key, count=len(memories)), *ways])
+    return " · ".join([counted("answer.used", len(memories)), *ways])
 
 
 def stats_line(stats: TurnStats) -> str:
@@ -164,9 +178,8 @@ def memory_figures(memory: UsedMemory) -> str:
 
 def tool_line(call: ToolCalled) -> str:
     """One quiet line about a tool call."""
-    return tr(
-        "answer.tool" if call.ok else "answer.tool_failed", name=call.name, result=call.result
-    )
+    key = "answer.tool" if call.ok else "answer.tool_failed"
+    return tr(key, name=named("tool", call.name), result=call.result)
 
 
 def note(entry: Note) -> str:
@@ -204,7 +217,7 @@ def background(statistics: Statistics | None) -> str:
     """Background activity in the status line."""
     if statistics is None or not statistics.pending_embeddings:
         return tr("status.idle")
-    return tr("status.indexing", count=number(statistics.pending_embeddings))
+    return counted("status.indexing", statistics.pending_embeddings)
 
 
 def health(statistics: Statistics | None) -> tuple[str, bool]:
@@ -214,7 +227,8 @@ def health(statistics: Statistics | None) -> tuple[str, bool]:
     ill = [store for store in statistics.stores if not store.ok]
     if not ill:
         return tr("status.healthy"), True
-    return tr("status.trouble", stores=", ".join(store.name for store in ill)), False
+    names = ", ".join(named("store", store.name) for store in ill)
+    return tr("status.trouble", stores=names), False
 
 
 def progress(step: Progress) -> str:
