@@ -34,6 +34,9 @@ from growbox_app.report import TurnReport, problem_fields, problem_from
 from growbox_app.text import tr
 from memory.values import AuditReport, NodeStatus
 
+LOCK_TRIES = 20
+LOCK_RETRY_S = 0.5
+"""Another instance holds the data folder and does not listen: it is starting or ending, so try again for a while."""
 SETTLE_S = 10.0
 """After an answer the process stays this long at most, to index what was said."""
 
@@ -98,18 +101,23 @@ async def _ask(options: argparse.Namespace) -> int:
         "project": str(options.project.resolve()) if options.project else None,
         "continue": getattr(options, "continue"),
     }
-    assistant = _assistant()
-    try:
-        await assistant.start(_show_progress)
-    except ProblemError as error:
-        await assistant.shutdown()
-        if error.problem.code is not ProblemCode.DATA_LOCKED:
-            raise
-        return await _ask_running_instance(frame, options.json, error)
-    try:
-        return await _ask_here(assistant, frame, as_json=options.json)
-    finally:
-        await assistant.shutdown()
+    locked = ProblemError(Problem(code=ProblemCode.DATA_LOCKED))
+    for _ in range(LOCK_TRIES):
+        assistant = _assistant()
+        try:
+            await assistant.start(_show_progress)
+            return await _ask_here(assistant, frame, as_json=options.json)
+        except ProblemError as error:
+            if error.problem.code is not ProblemCode.DATA_LOCKED:
+                raise
+            locked = error
+        finally:
+            await assistant.shutdown()
+        code = await _ask_running_instance(frame, options.json)
+        if code is not None:
+            return code
+        await asyncio.sleep(LOCK_RETRY_S)  # it is just ending, or just starting
+    raise locked
 
 
 async def _ask_here(assistant: GrowBox, frame: Frame, *, as_json: bool) -> int:
@@ -126,15 +134,15 @@ async def _ask_here(assistant: GrowBox, frame: Frame, *, as_json: bool) -> int:
     return code
 
 
-async def _ask_running_instance(frame: Frame, as_json: bool, locked: ProblemError) -> int:
-    """The window (or another command) holds the data folder: let it answer.
+async def _ask_running_instance(frame: Frame, as_json: bool) -> int | None:
+    """The window (or another command) holds the data folder: let it answer. None: nobody listens there.
 
     The connection is read on a daemon thread, so that Ctrl-C ends this process at once.
     """
-    result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    result: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
     def read() -> None:
-        code = _relayed(frame, as_json, locked)
+        code = _relayed(frame, as_json)
         result.get_loop().call_soon_threadsafe(
             lambda: None if result.done() else result.set_result(code)
         )
@@ -143,7 +151,7 @@ async def _ask_running_instance(frame: Frame, as_json: bool, locked: ProblemErro
     return await result
 
 
-def _relayed(frame: Frame, as_json: bool, locked: ProblemError) -> int:
+def _relayed(frame: Frame, as_json: bool) -> int | None:
     try:
         for reply in hand_over(paths.data_path(), frame):
             fields: Any = reply.get("report") or reply.get("problem") or reply.get("notice")
@@ -157,8 +165,8 @@ def _relayed(frame: Frame, as_json: bool, locked: ProblemError) -> int:
             elif not as_json:
                 print(reply.get("delta", ""), end="", flush=True)  # noqa: T201
     except OSError:
-        pass  # it is ending just now, or it is no GrowBox that listens
-    return _say_problem(locked.problem, as_json=as_json)
+        pass
+    return None
 
 
 async def _audit(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -44,12 +44,13 @@ RETRY_MS = 1_000
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Waiting:
-    """A question that was sent and has not been accepted yet."""
+    """A question that was sent and has not been accepted yet. `coming` are attachments that it still waits for."""
 
     transcript: Transcript
     text: str
     attachments: tuple[Attachment, ...]
     project_id: ProjectId | None
+    coming: list[asyncio.Task[Attachment | None]] = field(default_factory=list)
     was_queued: bool = False
 
 
@@ -166,7 +167,10 @@ class ConversationFlow(QObject):
             text=text,
             attachments=tuple(composer.attachments),
             project_id=self.project_id,
+            coming=coming,
+            was_queued=self.busy,
         )
+        self._waiting.append(item)
         composer.show_text("")
         composer.show_attachments([])
         self._panel.problem_bar.say(None)
@@ -174,37 +178,26 @@ class ConversationFlow(QObject):
         if coming:
             for task in coming:
                 del self._attaching[task]
-            self._tasks.start("submit after attaching", self._enqueue_attached(item, coming))
-        else:
-            self._enqueue(item)
-
-    def _enqueue(self, item: Waiting) -> None:
-        if self._closing:
-            self._return(item)
-            return
-        item.was_queued = self.busy
-        self._waiting.append(item)
+            self._tasks.start("question with attachments", self._gather(item))
         self._next()
 
-    async def _enqueue_attached(
-        self, item: Waiting, coming: list[asyncio.Task[Attachment | None]]
-    ) -> None:
-        """Sends a question when its attachments are stored; when one failed, the question returns."""
-        try:
-            results = await asyncio.gather(*coming, return_exceptions=True)
-        except asyncio.CancelledError:
-            self._return(item)
-            raise
+    async def _gather(self, item: Waiting) -> None:
+        """Waits for a question's attachments; when one failed, the question returns."""
+        results = await asyncio.gather(*item.coming, return_exceptions=True)
+        if item not in self._waiting:  # it was taken back, and its attachments with it
+            return
+        item.coming = []
         found = [result for result in results if isinstance(result, Attachment)]
         item.attachments += tuple(found)
-        if len(found) == len(coming):
-            self._enqueue(item)
-        else:
+        if len(found) < len(results):
+            self._waiting.remove(item)
             self._return(item)
+        self._next()
 
     def _next(self) -> None:
         """Starts the first waiting question when none runs."""
-        if self._live is None and self._waiting and not self._closing:
+        may_start = self._live is None and not self._closing
+        if may_start and self._waiting and not self._waiting[0].coming:
             first = self._waiting.pop(0)
             self._live = first.transcript
             self._tasks.start("turn", self._ask(first))
@@ -309,6 +302,7 @@ class ConversationFlow(QObject):
         self._show_queue()
 
     def _return(self, item: Waiting) -> None:
+        self._attaching |= dict.fromkeys(item.coming, item.transcript)
         self._hand_in(item.transcript, item.text, item.attachments)
 
     def _hand_in(

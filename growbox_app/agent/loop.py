@@ -51,7 +51,6 @@ from memory.errors import MemoryEngineError
 from memory.ports import Clock
 from memory.text import storable, title
 from memory.values import (
-    Conversation,
     Node,
     NodeDraft,
     NodeId,
@@ -144,33 +143,23 @@ class AgentLoop:
         text = storable(request.text).strip()
         if not any(character.isalnum() for character in text) and not request.attachments:
             raise ProblemError(Problem(code=ProblemCode.EMPTY_QUESTION))
+        draft = NodeDraft(
+            kind=NodeKind.MESSAGE,
+            role=Role.USER,
+            content=_with_attachments(text, request.attachments),
+            conversation_id=request.conversation_id,
+            project_id=request.project_id,
+            derived_from=tuple(item.node_id for item in request.attachments),
+        )
+        name = title(text) or request.attachments[0].name
         try:
-            conversation = await self._conversation(request, text)
-            draft = NodeDraft(
-                kind=NodeKind.MESSAGE,
-                role=Role.USER,
-                content=_with_attachments(text, request.attachments),
-                conversation_id=conversation.id,
-                project_id=conversation.project_id,
-                derived_from=tuple(item.node_id for item in request.attachments),
+            conversation, question, answer = await self._memory.call(
+                lambda engine: engine.begin_turn(draft, title=name)
             )
-            question = await self._memory.call(lambda engine: engine.record(draft))
-            answer = await self._memory.call(lambda engine: engine.begin_answer(question=question))
         except MemoryEngineError as error:
             raise ProblemError(problem_of(error)) from error
         return Turn(
             conversation=conversation, question=question, answer=answer, cancelled=cancelled
-        )
-
-    async def _conversation(self, request: AskRequest, text: str) -> Conversation:
-        known = request.conversation_id
-        if known is not None:
-            found = await self._memory.call(lambda engine: engine.conversation(known))
-            if found is not None:
-                return found
-        name = title(text) or request.attachments[0].name
-        return await self._memory.call(
-            lambda engine: engine.create_conversation(project_id=request.project_id, title=name)
         )
 
     async def _work(self, turn: Turn, request: AskRequest) -> AsyncGenerator[TurnEvent, None]:

@@ -140,6 +140,10 @@ class MemoryEngine:
         """Appends a node; durable when it returns."""
         return self._journal.record(draft)
 
+    def begin_turn(self, draft: NodeDraft, *, title: str) -> tuple[Conversation, Node, Node]:
+        """Conversation (new where the draft names none), question and empty answer: durable together, or none of them."""
+        return self._journal.begin_turn(draft, title)
+
     def begin_answer(self, *, question: Node) -> Node:
         """An empty partial answer to a question."""
         return self._journal.begin_answer(question)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from memory.errors import require
 from memory.events import NodeRecorded
 from memory.recall.substring_scan import ScanOutcome, scan
 from memory.storage.stores import Stores
 from memory.storage.timeline import CHUNKING_NEEDED, CHUNKING_NONE
 from memory.text import folded, normalise, terms
-from memory.values import Node, NodeDraft, NodeId, NodeKind, NodeStatus, Role
+from memory.values import (
+    Conversation,
+    Node,
+    NodeDraft,
+    NodeId,
+    NodeKind,
+    NodeStatus,
+    Role,
+)
 
 
 class Journal:
@@ -20,10 +30,37 @@ class Journal:
     def record(self, draft: NodeDraft) -> Node:
         """Appends a node and its keys in one transaction."""
         with self._stores.database.transaction():
-            node = self._stores.timeline.add(draft, chunking=self._chunking(draft))
-            self._index(node)
-        self._stores.sink.emit(NodeRecorded(node_id=node.id, conversation_id=node.conversation_id))
+            node = self._add(draft)
+        self._tell(node)
         return node
+
+    def begin_turn(self, draft: NodeDraft, title: str) -> tuple[Conversation, Node, Node]:
+        """Question, empty answer and, where the draft names none, their conversation: all of it or nothing."""
+        timeline = self._stores.timeline
+        with self._stores.database.transaction():
+            known = timeline.conversations(draft.conversation_id) if draft.conversation_id else ()
+            conversation = (
+                known[0] if known else timeline.create_conversation(draft.project_id, title)
+            )
+            question = self._add(
+                replace(
+                    draft,
+                    conversation_id=conversation.id,
+                    project_id=conversation.project_id,
+                )
+            )
+            answer = self._add(_answer_to(question))
+        self._tell(question)
+        self._tell(answer)
+        return conversation, question, answer
+
+    def _add(self, draft: NodeDraft) -> Node:
+        node = self._stores.timeline.add(draft, chunking=self._chunking(draft))
+        self._index(node)
+        return node
+
+    def _tell(self, node: Node) -> None:
+        self._stores.sink.emit(NodeRecorded(node_id=node.id, conversation_id=node.conversation_id))
 
     def _chunking(self, draft: NodeDraft) -> int:
         limit = self._stores.config.rest.chunk_characters
@@ -38,17 +75,7 @@ class Journal:
 
     def begin_answer(self, question: Node) -> Node:
         """An empty partial answer to a question."""
-        return self.record(
-            NodeDraft(
-                kind=NodeKind.MESSAGE,
-                role=Role.ASSISTANT,
-                content="",
-                conversation_id=question.conversation_id,
-                project_id=question.project_id,
-                reply_to=question.id,
-                status=NodeStatus.PARTIAL,
-            )
-        )
+        return self.record(_answer_to(question))
 
     def checkpoint(self, node_id: NodeId, content: str) -> None:
         """Makes the text so far durable."""
@@ -76,7 +103,7 @@ class Journal:
                 sampled=sampled,
             )
             self._index(node)
-        self._stores.sink.emit(NodeRecorded(node_id=node.id, conversation_id=node.conversation_id))
+        self._tell(node)
         return node
 
     def recover(self) -> int:
@@ -111,3 +138,15 @@ class Journal:
         newest = sorted(seqs, reverse=True)[:limit]
         found = self._stores.timeline.recallable(newest)
         return tuple(found[seq] for seq in newest if seq in found)
+
+
+def _answer_to(question: Node) -> NodeDraft:
+    return NodeDraft(
+        kind=NodeKind.MESSAGE,
+        role=Role.ASSISTANT,
+        content="",
+        conversation_id=question.conversation_id,
+        project_id=question.project_id,
+        reply_to=question.id,
+        status=NodeStatus.PARTIAL,
+    )

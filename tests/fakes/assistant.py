@@ -1,7 +1,8 @@
 """A scripted `Assistant` with behaviour: conversations, streaming, stop, memories, models – all in memory, no engine.
 
 `answers` is a queue of texts; without one the question is echoed. `gate`, when set to an `asyncio.Event`, holds a turn before its second piece
-of text, so that a test can look at (or stop) a turn in the middle. `fail_next` makes the next question fail before it is accepted.
+of text, so that a test can look at (or stop) a turn in the middle. `fail_next` makes the next question fail before it is accepted; `attach_gate` holds
+attachments; `fail_models`, `fail_messages` and `fail_settings` make those calls fail until they are None again.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ class ScriptedAssistant:
         self.memories: tuple[UsedMemory, ...] = ()
         self.notices: list[Problem] = []
         self.gate: asyncio.Event | None = None
+        self.attach_gate: asyncio.Event | None = None
         self.fail_next: Problem | None = None
         self.fail_start: Problem | None = None
         self.fail_models: Problem | None = None
@@ -360,6 +362,8 @@ class ScriptedAssistant:
 
     async def attach(self, *, name: str, text: str) -> Attachment:
         """Stores a document."""
+        if self.attach_gate is not None:
+            await self.attach_gate.wait()
         node = self.add_node(Role.NONE, text, kind=NodeKind.DOCUMENT, uri=name)
         return Attachment(node_id=node.id, name=name, size_bytes=len(text.encode()))
 

@@ -144,6 +144,9 @@ def loop(qapp: QApplication) -> Iterator[asyncio.AbstractEventLoop]:
     yield made
     made.run_until_complete(made.shutdown_asyncgens())
     made.close()
+    # Timers of cancelled time-outs still run in it; collected by a worker thread of a later test, it would complain.
+    made._timer.deleteLater()  # type: ignore[attr-defined]
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     asyncio.set_event_loop(None)
 
 

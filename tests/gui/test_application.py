@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from growbox_app.api import Assistant, Problem, ProblemCode
+from growbox_app.api import Assistant, ModelStatus, Problem, ProblemCode
 from growbox_app.clock import SystemClock
 from tests.fakes.assistant import ScriptedAssistant
 from ui import application
@@ -85,6 +85,32 @@ async def test_closing_while_an_answer_is_written_stops_it_first(
     code, _closed = await asyncio.gather(running.run(), ask_and_close())
     assert code == 0
     assert assistant.stops >= 1
+
+
+async def test_a_window_that_cannot_be_filled_still_opens_and_says_so(
+    loop: asyncio.AbstractEventLoop,
+    tmp_path: Path,
+    assistant: ScriptedAssistant,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def broken() -> tuple[ModelStatus, ...]:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(assistant, "models", broken)
+    running = life(tmp_path, assistant)
+
+    async def read_and_close() -> str:
+        window = await window_of(running)
+        said = window.status_line.text()
+        window.close()
+        return said
+
+    code, said = await asyncio.gather(running.run(), read_and_close())
+    assert code == 0
+    assert "crash.log" in said
+    assert assistant.shutdowns == 1
+    assert "planted" in capsys.readouterr().err
 
 
 async def test_a_second_instance_raises_the_first_and_shows_no_window(

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from growbox_app.api import Attachment
 from memory.values import NodeId
-from ui.panels.composer import PASTE_BYTES_MAX, Composer
+from ui.panels.composer import PASTE_BYTES_MAX, AttachmentChip, Composer
 from ui.theme import theme
 
 
@@ -141,6 +141,24 @@ def test_chips_can_be_removed(composer: Composer) -> None:
     composer.show_attachments([first, second])
     composer._remove(first)
     assert composer.attachments == [second]
+
+
+def test_many_attachments_do_not_widen_the_window(composer: Composer) -> None:
+    composer.show_attachments([])
+    narrow = composer.minimumSizeHint().width()
+    name = "a very long name of a file " * 10
+    composer.show_attachments(
+        [Attachment(node_id=NodeId(f"n{at}"), name=name, size_bytes=10) for at in range(30)]
+    )
+    assert composer.minimumSizeHint().width() <= narrow + 100
+    QApplication.processEvents()
+    chips = composer.findChildren(AttachmentChip)
+    assert chips[0].width() < 400
+    assert chips[0].toolTip() == name
+    bar = composer.chips.horizontalScrollBar()
+    assert bar.value() == bar.maximum() > 0
+    last = chips[-1]
+    assert last.mapTo(composer, last.rect().bottomRight()).x() <= composer.width()
 
 
 def test_a_hint_goes_with_the_next_key(composer: Composer) -> None:

@@ -1,6 +1,7 @@
 """The plain Python behind the widgets: Markdown, wording, grouping, the strip."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from growbox_app.api import (
     PhaseChanged,
     Problem,
     ProblemCode,
+    ToolCalled,
     TurnStats,
 )
 from growbox_app.text import tr
@@ -29,6 +31,8 @@ from memory.values import (
     RegionBlock,
     RegionSnapshot,
     Role,
+    Statistics,
+    StoreHealth,
 )
 from ui.view_models import region, wording
 from ui.view_models.conversations import groups
@@ -246,3 +250,44 @@ def test_the_strip_fills_the_window_exactly() -> None:
     assert under is not None
     assert under.block is not None
     assert under.block.title == "1"
+
+
+def test_counts_of_one_are_singular() -> None:
+    assert wording.counted("queue.count", 1) == "1 block"
+    assert wording.counted("queue.count", 1_200) == "1,200 blocks, hottest first"
+    assert wording.counted("status.indexing", 1) == "Indexing 1 memory"
+    assert wording.counted("fatigue.accesses", 1) == "Over the last access."
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_machine_names_are_words(language: str) -> None:
+    tr.use(language)
+    call = ToolCalled(name="memory_search", arguments="{}", result="3", ok=True)
+    store = StoreHealth(name="vectors", ok=False, items=0, lag=0, bytes=0)
+    said = (
+        wording.tool_line(call),
+        wording.tool_line(replace(call, ok=False)),
+        wording.phase(PhaseChanged(phase=Phase.TOOL, detail="memory_search")),
+        wording.health(statistics_of(store))[0],
+    )
+    assert not any("_" in words or "vectors" in words for words in said), said
+    assert wording.tool_line(replace(call, name="unknown")) == "unknown · 3"
+
+
+def statistics_of(store: StoreHealth) -> Statistics:
+    return Statistics(
+        nodes=0,
+        conversations=0,
+        embedded=0,
+        pending_embeddings=0,
+        edges=0,
+        learning_events=0,
+        stores=(store,),
+    )
+
+
+def test_a_full_disk_without_a_figure_names_only_the_place() -> None:
+    full = Problem(code=ProblemCode.DISK_FULL, fields={"path": "/d", "need": ""})
+    assert wording.problem(full) == tr("problem.disk_full_plain", path="/d")
+    some = Problem(code=ProblemCode.DISK_FULL, fields={"path": "/d", "need": "2 GB"})
+    assert "2 GB more" in wording.problem(some)

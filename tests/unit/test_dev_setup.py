@@ -22,7 +22,9 @@ from tests.unit.models_world import wheel
 
 pytestmark = pytest.mark.usefixtures("set_up_modules")
 ROOT = Path(__file__).resolve().parents[2]
-FAKE_PYTHON = """#!{python}
+FAKE_PYTHON = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
 import os, pathlib, sys
 print("  [1/4] cc a.c", flush=True)
 assert "SOURCE_DATE_EPOCH" not in os.environ and "CFLAGS" not in os.environ

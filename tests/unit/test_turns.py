@@ -27,6 +27,7 @@ from growbox_app.api import (
 from growbox_app.assistant import GrowBox, Options
 from memory.engine import MemoryEngine
 from memory.errors import StorageError
+from memory.storage.timeline import Timeline
 from memory.values import BlockKind, ConversationId, NodeStatus
 from tests.fakes import scripted_engine
 
@@ -325,6 +326,27 @@ def test_paused_memory_recalls_nothing_by_any_way(tmp_path: Path) -> None:
         await app.change_setting("memory.paused", True)
         end = finished(await turn(app, "tool:vault"))
         assert end.memories == ()
+
+    run(tmp_path, body)
+
+
+def test_a_question_that_cannot_be_stored_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(app: GrowBox) -> None:
+        add, calls = Timeline.add, []
+
+        def second_fails(*arguments: object, **options: object) -> object:
+            calls.append(arguments)
+            if len(calls) == 2:
+                raise StorageError("full", tmp_path)
+            return add(*arguments, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Timeline, "add", second_fails)
+        with pytest.raises(ProblemError) as caught:
+            await turn(app, "hello there")
+        assert caught.value.problem.code is ProblemCode.DISK_FULL
+        assert await app.conversations() == ()
 
     run(tmp_path, body)
 
