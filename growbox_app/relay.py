@@ -10,6 +10,7 @@ from pathlib import Path
 from growbox_app.api import (
     AskRequest,
     Assistant,
+    Attachment,
     Notice,
     ProblemError,
     TextDelta,
@@ -21,6 +22,10 @@ from growbox_app.report import TurnReport, problem_fields
 from memory.values import ConversationId
 
 ASK_S_MAX = 3600.0
+QUESTION_CHARACTERS_MAX = 8192
+"""A longer question becomes an attachment, as a long paste does in the window."""
+QUESTION_HEAD_CHARACTERS = 300
+ATTACHMENT_NAME = "question.txt"
 
 
 class AskRelay:
@@ -85,10 +90,16 @@ async def request_of(assistant: Assistant, frame: Frame) -> AskRequest:
         project_id = project.id if project else None
         candidates = [c for c in await assistant.conversations() if c.project_id == project_id]
         conversation_id = candidates[0].id if candidates else None
+    text = str(frame.get("text", ""))
+    attachments: tuple[Attachment, ...] = ()
+    if len(text) > QUESTION_CHARACTERS_MAX:
+        attachments = (await assistant.attach(name=ATTACHMENT_NAME, text=text),)
+        text = text[:QUESTION_HEAD_CHARACTERS] + "…"
     return AskRequest(
-        text=str(frame.get("text", "")),
+        text=text,
         conversation_id=conversation_id,
         project_id=project.id if project else None,
+        attachments=attachments,
     )
 
 

@@ -302,7 +302,10 @@ class ConversationFlow(QObject):
         self._show_queue()
 
     def _return(self, item: Waiting) -> None:
-        self._attaching |= dict.fromkeys(item.coming, item.transcript)
+        for task in item.coming:
+            self._attaching[task] = item.transcript
+            if task.done():
+                self._attached(task)
         self._hand_in(item.transcript, item.text, item.attachments)
 
     def _hand_in(

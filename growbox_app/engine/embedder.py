@@ -18,6 +18,8 @@ from growbox_app.engine.tokenizer import Tokenizer
 EMBED_TOKENS = 512
 """n_ctx = n_batch = n_ubatch of the embedder: an encoder aborts the process when a text exceeds its micro-batch."""
 EMBED_SEQUENCES = 8
+EMBED_WINDOWS_MAX = 8
+"""Windows of one text, 4,000 tokens: documents are cut into chunks far below it; it bounds what one giant message costs."""
 
 
 class Embedder:
@@ -60,7 +62,7 @@ class Embedder:
             ids = self._tokenizer.raw(f"{kind}: {clean}", special=False, add_special=True)
             head, body, tail = ids[:1], ids[1:-1], ids[-1:]
             room = EMBED_TOKENS - 2
-            for start in range(0, max(len(body), 1), room):
+            for start in range(0, max(min(len(body), room * EMBED_WINDOWS_MAX), 1), room):
                 yield row, head + body[start : start + room] + tail
 
     def _encode(self, windows: list[list[int]]) -> list[np.ndarray[Any, np.dtype[np.float32]]]:
