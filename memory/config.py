@@ -109,6 +109,8 @@ class RecallConfig:
         access_boost: weight of ln(1 + cited). Source: seed item K10.
         assistant_weight: factor for the model's own messages after the gate: the user's words come before the model's
             repetition of them ("Okay, I will remember that …").
+        asking_weight: factor for a message that also asks ("Which database is it? Write the line"): it comes after plain
+            statements, and does not raise the bar for them.
         project_boost: factor for pages of the asking project, applied after the gate.
         entries: best raw hits whose learned edges are walked.
         entries_learned: best raw hits that learning starts edges from, beside the question itself.
@@ -135,6 +137,7 @@ class RecallConfig:
     duplicate_overlap: float = 0.9
     access_boost: float = 0.05
     assistant_weight: float = 0.9
+    asking_weight: float = 0.6
     project_boost: float = 1.1
     entries: int = 8
     entries_learned: int = 3

@@ -205,8 +205,18 @@ def is_question(text: str) -> bool:
 
     "My database is DuckDB. Which one is yours?" also states something and is no mere question.
     """
-    sentences = [s.strip() for s in _SENTENCE_END.split(normalise(text)) if s.strip()]
-    return bool(sentences) and all(_asks(s) for s in sentences)
+    found = sentences(text)
+    return bool(found) and all(_asks(s) for s in found)
+
+
+def asks(text: str) -> bool:
+    """True when some sentence of a text is a question, whatever the others are."""
+    return any(_asks(s) for s in sentences(text))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, normalised, without blank ones."""
+    return [s.strip() for s in _SENTENCE_END.split(normalise(text)) if s.strip()]
 
 
 def _asks(sentence: str) -> bool:

@@ -49,7 +49,8 @@ from growbox_app.tasks import TaskGroup
 from memory.engine import MemoryEngine
 from memory.errors import MemoryEngineError
 from memory.ports import Clock
-from memory.text import storable, title
+from memory.requests import Operation
+from memory.text import asks, sentences, storable, title
 from memory.values import (
     Node,
     NodeDraft,
@@ -58,6 +59,7 @@ from memory.values import (
     NodeStatus,
     Page,
     RecallQuery,
+    RecallResult,
     Role,
     Way,
 )
@@ -75,6 +77,8 @@ CANCEL_S = 2.0
 CANCEL_TRIES = 4
 REHIT_HEAT = 0.5
 QUERY_CHARACTERS_MAX = 2000
+RECALL_PARTS_MAX = 3
+"""Sentences of a question that are tried alone when the whole of it finds nothing."""
 
 REPEATED = ExecutorResult(
     ok=False, text="the same call brought nothing new; answer now", summary=""
@@ -255,9 +259,13 @@ class AgentLoop:
             resident=resident,
             pages_max=int(settings.get("memory.pages_max")),
         )
-        result = await self._memory.drive(lambda engine: engine.recall(query))
-        turn.stats = replace(turn.stats, recall_ms=result.elapsed_ms)
-        return result.pages
+        for text in (query.text, *_parts_of(query.text)):
+            asked = replace(query, text=text)
+            result = await self._memory.drive(partial(_recall_operation, asked))
+            turn.stats = replace(turn.stats, recall_ms=turn.stats.recall_ms + result.elapsed_ms)
+            if result.pages:
+                return result.pages
+        return ()
 
     async def _generate(
         self, turn: Turn, context: ContextAssembler, round_number: int
@@ -493,6 +501,18 @@ async def _not_silent(client: EngineClient, request: p.Chat) -> AsyncGenerator[p
                 client.kill()
                 raise EngineDied(None) from error
             yield answer
+
+
+def _parts_of(text: str) -> list[str]:
+    """The sentences of a question of several, asking ones first: a request beside it may drown what it asks."""
+    parts = sentences(text)
+    if len(parts) < 2:
+        return []
+    return sorted(parts, key=lambda part: not asks(part))[:RECALL_PARTS_MAX]
+
+
+def _recall_operation(query: RecallQuery, engine: MemoryEngine) -> Operation[RecallResult]:
+    return engine.recall(query)
 
 
 def _node(node_id: NodeId, engine: MemoryEngine) -> Node | None:

@@ -30,16 +30,20 @@ class ToolCall:
 def parse_tool_call(text: str, known: Collection[str]) -> ToolCall | None:
     """The first tool call in `text`, or None: prose without a call is an answer.
 
-    Understands the tagged form, and an answer that is nothing but one JSON object, fenced or not, which names a `known`
-    tool: the user may have asked for just such an object.
+    Understands the tagged form, and an answer that is nothing but one JSON object, fenced or not. Only `known` tools are
+    called: the user may have asked for just such an object, and a made-up tool would only cost rounds.
     """
     stripped = text.strip()
     if TRIGGER in stripped:
         body = stripped.split(TRIGGER, 1)[1].split(CLOSER, 1)[0]
-        return _from_json(body.strip())
+        return _known(_from_json(body.strip()), known)
     fenced = _FENCE.match(stripped)
     body = fenced.group(1) if fenced else stripped
-    call = _from_json(body) if body.startswith("{") and body.endswith("}") else None
+    whole = body.startswith("{") and body.endswith("}")
+    return _known(_from_json(body) if whole else None, known)
+
+
+def _known(call: ToolCall | None, known: Collection[str]) -> ToolCall | None:
     return call if call is not None and call.name in known else None
 
 

@@ -6,6 +6,7 @@ The native module is handed in: only `host.py` imports llama_cpp.
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any
 
 import numpy as np
@@ -76,15 +77,16 @@ class Sampler:
         return chain
 
     def _grammar(self, trigger: int) -> Any:
-        """Constrains from the trigger token on; before it the answer is free text."""
+        """Constrains from the trigger on, be it one token or spelled out; before it the answer is free text."""
         tokens = (ctypes.c_int32 * 1)(trigger)
-        patterns = (ctypes.c_char_p * 1)()
+        spelled = re.escape(self._request.trigger)
+        patterns = (ctypes.c_char_p * 1)(f"[\\s\\S]*?({spelled})[\\s\\S]*".encode())
         grammar = self._llama.llama_sampler_init_grammar_lazy_patterns(
             self._tokenizer.vocabulary,
             self._request.grammar.encode(),
             b"root",
             patterns,
-            0,
+            1,
             tokens,
             1,
         )

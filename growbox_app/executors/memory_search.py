@@ -9,6 +9,10 @@ from growbox_app.memory_service import MemoryService
 from memory.values import RecallQuery
 
 PAGES_MAX = 4
+NOTHING_MORE = (
+    "Nothing more was found. Answer the question now, with the notes above and what you know."
+)
+"""A small model takes a bare "nothing found" for the answer, although the notes of the turn stand before it."""
 
 
 class MemorySearch:
@@ -36,7 +40,7 @@ class MemorySearch:
         )
         result = await self._memory.drive(lambda engine: engine.recall(query))
         if not result.pages:
-            return ExecutorResult(ok=True, text="nothing found", summary="0")
+            return ExecutorResult(ok=True, text=NOTHING_MORE, summary="0")
         return ExecutorResult(
             ok=True,
             text=f"{len(result.pages)} notes found",

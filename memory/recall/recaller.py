@@ -23,7 +23,7 @@ from memory.recall.substring_scan import ScanOutcome, needles, scan
 from memory.requests import EmbedKind, NeedEmbeddings, Operation, Yield
 from memory.storage.stores import Stores
 from memory.storage.vectors import Vector
-from memory.text import any_terms, normalise
+from memory.text import any_terms, asks, normalise
 from memory.values import NodeId, Page, RecallQuery, RecallResult, Role, Way
 
 
@@ -111,7 +111,8 @@ class Recaller:
         vetoed = self._walk.vetoed([c.node.id for c in found], question)
         found = [c for c in found if c.node.id not in vetoed]
         run.best = found[0].score if found else 0.0
-        bar = max(self._config.gate, self._config.keep_ratio * run.best)
+        stated = max((self._weight(c) * c.score for c in found), default=0.0)
+        bar = max(self._config.gate, self._config.keep_ratio * stated)
         kept = distinct([c for c in found if c.score >= bar], self._config.duplicate_overlap)
         ranked = sorted(kept, key=lambda c: (-self._boosted(c, run.query), -c.node.seq))
         return [
@@ -126,10 +127,15 @@ class Recaller:
             for c in ranked
         ]
 
+    def _weight(self, candidate: Candidate) -> float:
+        """The user's plain statements weigh most: evidence, not echoes."""
+        if candidate.node.role is Role.ASSISTANT:
+            return self._config.assistant_weight
+        return self._config.asking_weight if asks(candidate.node.content) else 1.0
+
     def _boosted(self, candidate: Candidate, query: RecallQuery) -> float:
         """Only re-ranks what has passed. Source: design 4.4 (source weights; access boost from cited results; project)."""
-        weight = self._config.assistant_weight if candidate.node.role is Role.ASSISTANT else 1.0
-        score = (weight * candidate.score) * (
+        score = (self._weight(candidate) * candidate.score) * (
             1 + self._config.access_boost * math.log1p(candidate.node.hits)
         )
         same = query.project_id is not None and candidate.node.project_id == query.project_id

@@ -366,3 +366,23 @@ def test_a_full_disk_keeps_the_answer_on_the_screen_and_says_so(
         assert end.problem.code is ProblemCode.DISK_FULL
 
     run(tmp_path, body)
+
+
+def test_a_request_beside_a_question_does_not_drown_it_and_is_no_evidence(tmp_path: Path) -> None:
+    async def body(app: GrowBox) -> None:
+        fact = "say:1 Our index database is called DuckDB, remember."
+        await turn(app, fact)
+        await app.settle(10)
+        asked = "What is our index database called?"
+        noise = "Now write a haiku about rivers, penguins, gravel, lanterns and umbrellas."
+        mixed = finished(await turn(app, f"{asked} {noise}"))
+        assert fact in [memory.excerpt for memory in mixed.memories]
+        await app.settle(10)
+        found = [memory.excerpt for memory in finished(await turn(app, asked)).memories]
+        assert fact in found
+        assert mixed.answer.reply_to is not None
+        echo = await app.node(mixed.answer.reply_to)
+        assert echo is not None
+        assert echo.content not in found or found.index(fact) < found.index(echo.content)
+
+    run(tmp_path, body)
