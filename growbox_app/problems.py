@@ -66,7 +66,7 @@ def sentence(problem: Problem, translate: Translator) -> str:
 
 
 class _Fields(dict[str, str]):
-    """A field that trouble did not supply shows as a dash, never as a crash."""
+    """A field that trouble did not supply shows as an ellipsis, never as a crash."""
 
     def __missing__(self, key: str) -> str:
-        return "–"
+        return "…"

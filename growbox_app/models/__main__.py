@@ -24,6 +24,7 @@ from growbox_app.models.fetch import obtain, sources_for
 from growbox_app.models.transfer import Job, bytes_text
 from growbox_app.models.verify import FileState, file_state, is_here, verify_fully
 from growbox_app.paths import data_path, models_path
+from growbox_app.problems import sentence
 from growbox_app.settings.store import SettingsStore
 from growbox_app.text import tr
 
@@ -48,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def problem_text(problem: Problem) -> str:
     """The sentence of a problem, with its copyable detail."""
-    sentence = tr(f"problem.{problem.code}", **problem.fields)
-    return f"{sentence}\n  {problem.detail}" if problem.detail else sentence
+    words = sentence(problem, tr)
+    return f"{words}\n  {problem.detail}" if problem.detail else words
 
 
 def _parser() -> argparse.ArgumentParser:

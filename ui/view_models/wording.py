@@ -10,12 +10,12 @@ from growbox_app.api import (
     Phase,
     PhaseChanged,
     Problem,
-    ProblemCode,
     Progress,
     ToolCalled,
     TurnStats,
     UsedMemory,
 )
+from growbox_app.problems import sentence
 from growbox_app.text import tr
 from memory.values import NodeStatus, Role, Statistics
 from ui.view_models.transcript import Message, Note
@@ -99,19 +99,9 @@ def speaker(role: Role) -> str:
     return tr(f"role.{role}")
 
 
-class _Fields(dict[str, str]):
-    """Fields of a sentence; a field that the code did not supply shows as an ellipsis instead of raising."""
-
-    def __missing__(self, key: str) -> str:
-        return "…"
-
-
 def problem(trouble: Problem) -> str:
     """What happened, what it means, what to do."""
-    key = f"problem.{trouble.code}"
-    if trouble.code is ProblemCode.DISK_FULL and not trouble.fields.get("need"):
-        key = "problem.disk_full_plain"
-    return tr(key).format_map(_Fields(trouble.fields))
+    return sentence(trouble, tr)
 
 
 def phase(change: PhaseChanged) -> str:
