@@ -215,6 +215,7 @@ class EngineStatus:
     progress: float = 0.0
     context_tokens: int = 0
     cpu_variant: str = ""
+    slow_processor: bool = False
     problem: Problem | None = None
 
 

@@ -16,7 +16,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from growbox_app import paths
+from growbox_app import doctor, paths
 from growbox_app.api import (
     Notice,
     Problem,
@@ -44,7 +44,7 @@ SETTLE_S = 10.0
 def main(arguments: list[str]) -> int:
     """Parses and runs one command."""
     options = _parser().parse_args(_questions_may_begin_with_a_dash(arguments))
-    commands = {"ask": _ask, "audit": _audit, "rebuild": _rebuild}
+    commands = {"ask": _ask, "audit": _audit, "rebuild": _rebuild, "doctor": _doctor}
     _utf8_streams()
     try:
         return asyncio.run(_interruptible(commands[options.command](options)))
@@ -64,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--json", action="store_true", help="print one JSON object")
     audit = commands.add_parser("audit", help="check all stores against each other")
     audit.add_argument("--fix", action="store_true", help="repair what can be repaired")
+    doctor = commands.add_parser("doctor", help="check that every part works on this machine")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
     commands.add_parser("rebuild", help="recreate every derived store from the timeline")
     return parser
 
@@ -185,6 +187,22 @@ async def _rebuild(_options: argparse.Namespace) -> int:
         return _print_audit(await assistant.rebuild())
     finally:
         await assistant.shutdown()
+
+
+async def _doctor(options: argparse.Namespace) -> int:
+    findings: list[doctor.Finding] = []
+
+    def say(finding: doctor.Finding) -> None:
+        findings.append(finding)
+        if not options.json:
+            mark = tr("doctor.ok" if finding.ok else "doctor.failed")
+            print(f"{mark:<8}{finding.words}", flush=True)  # noqa: T201
+
+    well = await asyncio.to_thread(doctor.examine, paths.models_path(), say=say)
+    if options.json:
+        parts = [doctor.fields(finding) for finding in findings]
+        print(json.dumps({"ok": well, "parts": parts}, ensure_ascii=False))  # noqa: T201
+    return 0 if well else 1
 
 
 def _assistant() -> GrowBox:

@@ -30,6 +30,20 @@ def models_path() -> Path:
     return Path(override) if override else data_path() / "models"
 
 
+def bundled_models_path() -> Path | None:
+    """The models that came with a frozen GrowBox, read-only; None in a source tree, and where none came."""
+    if not getattr(sys, "frozen", False):
+        return None
+    folder = application_path() / "models"
+    return folder if folder.is_dir() else None
+
+
+def application_path() -> Path:
+    """Frozen: the folder of what the installer laid down beside the program (macOS: inside the .app)."""
+    folder = Path(sys.executable).parent
+    return folder.parent / "Resources" if sys.platform == "darwin" else folder
+
+
 def cache_path() -> Path:
     """What may be deleted at any time."""
     override = os.environ.get("GROWBOX_CACHE_DIR")

@@ -1,7 +1,7 @@
 """Every limit of the memory engine in one place, with unit and reason.
 
 A frozen value: the host builds one `MemoryConfig` and hands it to `MemoryEngine.open`. Nothing in `memory` reads settings,
-environment variables or a clock of its own.
+environment variables or a clock of its own, but for `memory/storage/vector_folder.py`.
 """
 
 from __future__ import annotations

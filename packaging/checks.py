@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from console import console
 from folders import ROOT, models_path, venv_python
 
+_FROZEN_APP = "dist/GrowBox.app" if sys.platform == "darwin" else "dist/GrowBox"
 _NO_TESTS = 5
 _LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
@@ -27,14 +29,17 @@ class Check:
 
 
 def all_checks(pytest_arguments: Sequence[str]) -> tuple[Check, ...]:
-    """Linters, types, import contracts, then the tests: first what needs no model, in two processes; then the rest, alone."""
+    """Linters, types, import contracts, then the tests: first what needs no model, in two processes; then the rest, alone.
+
+    Without a selection of tests also the frozen app: built with the light model, and used once.
+    """
     set_up_sources = sorted(
         str(path.relative_to(ROOT)) for path in Path(__file__).parent.glob("*.py")
     )
     pytest = ("-m", "pytest", *pytest_arguments)
     # A selection of the user's may leave one of the two lanes empty.
     good_codes = (0, _NO_TESTS) if pytest_arguments else (0,)
-    return (
+    checks = (
         Check("ruff check", ("-m", "ruff", "check", ".")),
         Check("ruff format", ("-m", "ruff", "format", "--check", ".")),
         Check("mypy", ("-m", "mypy")),
@@ -43,6 +48,11 @@ def all_checks(pytest_arguments: Sequence[str]) -> tuple[Check, ...]:
         Check("tests without a model", (*pytest, "-m", "not model", "-n", "2"), True, good_codes),
         Check("tests with the light model", (*pytest, "-m", "model"), True, good_codes),
     )
+    frozen = (
+        Check("frozen app", ("packaging/dev.py", "build", "--flavour", "light", "--app-only")),
+        Check("frozen app in use", ("packaging/smoke_test.py", _FROZEN_APP, "--trace")),
+    )
+    return checks if pytest_arguments else (*checks, *frozen)
 
 
 def run_checks(pytest_arguments: Sequence[str]) -> int:

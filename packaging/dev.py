@@ -7,7 +7,7 @@
   python3 packaging/dev.py setup          only set up
   python3 packaging/dev.py models         list, fetch ID, verify
   python3 packaging/dev.py bench NAME     one of tests/benchmarks
-  python3 packaging/dev.py build          the installers
+  python3 packaging/dev.py build          the frozen app and its packages (--flavour full, light or slim)
 
 Everything may be stopped with Ctrl-C and started again; it goes on where it was.
 """
@@ -33,6 +33,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 
 import environment
+import freeze
 import machine
 from checks import run_checks
 from console import Trouble, console
@@ -40,7 +41,6 @@ from folders import ROOT, models_path, venv_python
 from llama_wheel import wheel_folder
 
 _STOPPED = 130
-_NOT_YET = 3
 _USAGE = 2
 _BENCHMARKS = ROOT / "tests" / "benchmarks"
 
@@ -132,11 +132,17 @@ def _models(rest: Sequence[str]) -> int:
     return _become("-m", "growbox_app.models", *(rest or ["list"]))
 
 
-def _build(_rest: Sequence[str]) -> int:
-    console.say(
-        "Installers come with a later issue: PyInstaller, its spec and the smoke test are not here yet."
-    )
-    return _NOT_YET
+def _build(rest: Sequence[str]) -> int:
+    wanted = freeze.parse(rest)
+    machine.prepare(display=True, compiler=environment.needs_compiler())
+    environment.prepare_environment()
+    if environment.run_models("fetch", "--quiet", *freeze.FLAVOURS[wanted.flavour]) != 0:
+        raise Trouble(
+            "The models could not be fetched (above is why), and a build without them is none."
+        )
+    made = freeze.build(wanted.flavour, app_only=wanted.app_only)
+    console.say(freeze.report(made))
+    return 0
 
 
 def _bench(arguments: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ from console import Trouble, console, output_of, stream_lines
 from folders import cache_path
 
 # What PySide6's xcb platform plugin and QtGui link against and the wheel does not bring (seen with ldd).
-_QT_LIBRARIES = (
+QT_LIBRARIES = (
     ("libEGL.so.1", "libegl1", "libglvnd-egl", "libglvnd"),
     ("libGL.so.1", "libgl1", "libglvnd-glx", "libglvnd"),
     ("libxkbcommon.so.0", "libxkbcommon0", "libxkbcommon", "libxkbcommon"),
@@ -80,7 +80,7 @@ def needs(*, display: bool, compiler: bool, tests: bool) -> list[Need]:
     if display:
         found += [
             Need(soname, (apt, dnf, pacman), partial(_loads, soname))
-            for soname, apt, dnf, pacman in _QT_LIBRARIES
+            for soname, apt, dnf, pacman in QT_LIBRARIES
         ]
         found.append(
             Need("fontconfig", ("fontconfig",) * 3, partial(_on_path, "fc-list"), required=False)
@@ -94,6 +94,13 @@ def needs(*, display: bool, compiler: bool, tests: bool) -> list[Need]:
             Need("a virtual display", virtual, partial(_on_path, "xvfb-run"), required=False),
             Need("xauth", xauth, partial(_on_path, "xauth"), required=False),
             Need("strace", ("strace",) * 3, partial(_on_path, "strace"), required=False),
+            Need("dpkg-deb", ("dpkg",) * 3, partial(_on_path, "dpkg-deb"), required=False),
+            Need(
+                "desktop-file-validate",
+                ("desktop-file-utils",) * 3,
+                partial(_on_path, "desktop-file-validate"),
+                required=False,
+            ),
         ]
     return found
 

@@ -8,7 +8,6 @@ left, end the loop.
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import logging
 import sys
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from growbox_app.instance import ask_to_raise
 from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from ui import event_loop
-from ui.crash import CrashLog
+from ui.crash import CrashLog, past_crashes
 from ui.icons import application_icon
 from ui.main_window import MainWindow, Tasks
 from ui.qt_language import use_qt_language
@@ -33,17 +32,10 @@ from ui.window_state import WindowState
 
 # The window waits this long for the memory to open, so that a second instance (whose lock fails at once) never flashes one.
 WINDOW_DELAY_S = 0.25
+_DISPLAY_LOST = ("The X11 connection broke", "The Wayland connection broke")
 _QT_LOG = logging.getLogger("qt")
 
 MakeAssistant = Callable[[], Assistant]
-
-
-def version() -> str:
-    """The installed version; empty in a bare source tree."""
-    try:
-        return importlib.metadata.version("growbox")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def make_application(arguments: list[str]) -> QApplication:
@@ -55,8 +47,14 @@ def make_application(arguments: list[str]) -> QApplication:
     application.setStyle("Fusion")
     application.setQuitOnLastWindowClosed(False)
     application.setWindowIcon(application_icon())
-    qInstallMessageHandler(_log_qt_message)
     return application
+
+
+def _hear_qt(crash_log: CrashLog, kind: QtMsgType, context: object, text: str) -> None:
+    """Logs what Qt says. A lost display is how a session may end, and Qt ends the process right after these words."""
+    if text.startswith(_DISPLAY_LOST):
+        crash_log.close()
+    _log_qt_message(kind, context, text)
 
 
 def _log_qt_message(kind: QtMsgType, _context: object, text: str) -> None:
@@ -66,11 +64,15 @@ def _log_qt_message(kind: QtMsgType, _context: object, text: str) -> None:
 
 def run(data_path: Path, make_assistant: MakeAssistant) -> int:
     """Runs the window until it is closed; returns the exit code."""
-    application = make_application(sys.argv[:1])
-    clock = SystemClock()
-    crash_log = CrashLog(data_path / "logs", clock)
+    crash_log = CrashLog(data_path / "logs", SystemClock())
     crash_log.install()
-    return event_loop.run(application, Life(data_path, make_assistant, crash_log).run())
+    application = make_application(sys.argv[:1])
+    qInstallMessageHandler(lambda *said: _hear_qt(crash_log, *said))
+    # The session ends: the system may not wait until everything is closed.
+    application.commitDataRequest.connect(lambda _session: crash_log.close())
+    code = event_loop.run(application, Life(data_path, make_assistant, crash_log).run())
+    crash_log.close()
+    return code
 
 
 class Life:
@@ -107,7 +109,6 @@ class Life:
             state=self._state,
             clock=SystemClock(),
             tasks=Tasks(readers=readers, turns=turns),
-            version=version(),
         )
         self.window = window
         window.close_wanted.connect(self._closing.set)
@@ -154,9 +155,17 @@ class Life:
         filling = turns.start("fill the window", window.start())
         await asyncio.wait({filling})  # what goes wrong in it was reported; the window lives on
         window.show()
+        self._tell_past_crash(window)
         await self._closing.wait()
         window.keep()
         return 0
+
+    def _tell_past_crash(self, window: MainWindow) -> None:
+        """Only a window that lives tells it, and only once."""
+        past = past_crashes(self._data_path / "logs")
+        if past is not None:
+            window.tell_past_crash(past.text)
+            past.forget()
 
     async def _refuse(self, problem: Problem) -> int:
         """Raises the running instance, or says why GrowBox cannot start."""

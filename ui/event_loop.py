@@ -7,8 +7,8 @@ to end (Ctrl-C, a session manager's SIGTERM) become an ordinary call on the loop
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -42,10 +42,13 @@ def run(application: QApplication, work: Coroutine[object, object, Result]) -> R
 def on_end_signal(callback: Callable[[], None]) -> None:
     """Calls `callback` on the loop when the system asks the program to end.
 
-    Windows asks by closing the window, which needs nothing here.
+    A terminal that closes asks too, unless it was told not to (nohup). Windows asks by closing the window, which needs nothing here.
     """
-    if os.name == "nt":
+    if sys.platform == "win32":
         return
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    wanted = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        wanted.append(signal.SIGHUP)
+    for number in wanted:
         loop.add_signal_handler(number, callback)

@@ -6,6 +6,7 @@ Closing is a request (`close_wanted`); the application shuts down in order and t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,22 +23,27 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 from typing_extensions import override
 
 from growbox_app.api import Assistant, EnginePhase, Problem, ProblemError, Progress
+from growbox_app.notices import load as load_notices
 from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from memory.ports import Clock
 from memory.values import Conversation, ConversationId, NodeId, Project, ProjectId
 from ui.bridge import Bridge
 from ui.conversation_flow import ConversationFlow
+from ui.facts import facts
 from ui.memory_panels import MemoryPanels
 from ui.menus import Menus, shortcuts
 from ui.model_setup import ModelSetup
+from ui.panels.about import AboutDialog
 from ui.panels.controls import refresh
 from ui.panels.conversation import ConversationPanel
+from ui.panels.crash_notice import CrashNotice
 from ui.panels.first_run import FirstRunPage
-from ui.panels.help_dialogs import AboutDialog, KeysDialog
+from ui.panels.help_dialogs import KeysDialog
 from ui.panels.settings_dialog import SettingRow, SettingsDialog
 from ui.panels.sidebar import Sidebar
 from ui.panels.status_line import StatusLine
@@ -79,7 +85,6 @@ class MainWindow(QMainWindow):
         state: WindowState,
         clock: Clock,
         tasks: Tasks,
-        version: str = "",
     ) -> None:
         super().__init__()
         self.setObjectName("main_window")
@@ -87,7 +92,6 @@ class MainWindow(QMainWindow):
         self._assistant, self._state, self._clock = assistant, state, clock
         self._tasks = readers = tasks.readers
         self._writers = tasks.turns
-        self._version = version
         self._conversations: dict[ConversationId, Conversation] = {}
         self._projects: tuple[Project, ...] = ()
         self._page_is_forced = False
@@ -124,7 +128,7 @@ class MainWindow(QMainWindow):
         self._splitter.setEnabled(False)  # until `start` has filled it
         self._splitter.setSizes([SIDEBAR_PIXELS, DEFAULT_SIZE[0] - SIDEBAR_PIXELS - DOCKS_PIXELS])
         centre = QWidget()
-        column = QVBoxLayout(centre)
+        self._column = column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._splitter, 1)
@@ -304,6 +308,15 @@ class MainWindow(QMainWindow):
     def say_crash(self, path: Path, _text: str) -> None:
         """Says that something unexpected happened and where it was written down."""
         self.status_line.say("status.crash", path=path)
+
+    def tell_past_crash(self, traces: str) -> None:
+        """Says that the last run ended unexpectedly; the report is made of versions and `traces`."""
+        notice = CrashNotice(lambda: f"{facts(self._cpu_variant())}\n\n{traces}\n", self)
+        self._column.insertWidget(0, notice)
+        notice.show()
+
+    def _cpu_variant(self) -> str:
+        return self._assistant.engine_status().cpu_variant
 
     def come_forward(self) -> None:
         """Shows the window in front of others."""
@@ -501,6 +514,17 @@ class MainWindow(QMainWindow):
     def _settings_closed(self) -> None:
         self._settings_dialog = None
 
+    def open_about(self) -> None:
+        """Shows what GrowBox is made of; the list follows when it is read."""
+        dialog = AboutDialog(self._state.data_path, self._cpu_variant, self)
+        dialog.show()
+        self._start("notices", lambda: self._fill_about(dialog))
+
+    async def _fill_about(self, dialog: AboutDialog) -> None:
+        notices = await asyncio.to_thread(load_notices)
+        if isValid(dialog):  # it may be closed by now
+            dialog.show_notices(notices)
+
     def run_command(self, name: str) -> None:
         """Carries a menu command out."""
         if not self._splitter.isEnabled() and name not in _ALWAYS:
@@ -524,7 +548,7 @@ class MainWindow(QMainWindow):
             "search": self._focus_search,
             "reset_layout": self.arrange_docks,
             "keys": lambda: KeysDialog(shortcuts(), self).show(),
-            "about": lambda: AboutDialog(self._version, self).show(),
+            "about": self.open_about,
         }
         commands[name]()
 

@@ -20,6 +20,7 @@ class WindowState:
     """The remembered layout and drafts of one data folder."""
 
     def __init__(self, data_path: Path) -> None:
+        self.data_path = data_path
         self._settings = QSettings(str(data_path / "window.ini"), QSettings.Format.IniFormat)
 
     def geometry(self) -> tuple[QByteArray, QByteArray]:

@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import platform
 import threading
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from growbox_app.engine import native
 from growbox_app.engine.worker import prepare_child
 from growbox_app.files import write_atomically
 
+CANARY_TOKENS = 8
 CANARY_S = 60.0
 """A slow disk may need a while to read the model; a hang is a failure like a crash."""
 
@@ -39,9 +41,9 @@ def choose_variant(model_path: str, *, memory: Path, threads: int) -> str:
     Raises:
         RuntimeError: no variant survives.
     """
-    override = os.environ.get("GROWBOX_CPU_VARIANT")
-    if override is not None:
-        return override
+    forced = native.forced_variant()
+    if forced is not None:
+        return forced
     files = native.variant_files()
     if not files:
         return ""
@@ -50,7 +52,7 @@ def choose_variant(model_path: str, *, memory: Path, threads: int) -> str:
     if remembered in files:
         return remembered
     for name in ranked(files):
-        if survives(name, model_path, threads=threads):
+        if trial(name, model_path, threads=threads).survived:
             with contextlib.suppress(OSError):  # forgetting it costs one more canary
                 write_atomically(memory, json.dumps({"key": key, "variant": name}).encode())
             return name
@@ -78,17 +80,36 @@ def ranked(files: dict[str, Path]) -> list[str]:
     return sorted((n for n in scores if scores[n] > 0), key=lambda n: (-scores[n], n))
 
 
-def survives(variant: str, model_path: str, *, threads: int) -> bool:
-    """Whether a process with this variant can decode a batch of tokens and one more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """How a variant did in its own process. `exit_code` is negative for a signal; `tokens_per_s` is of the prompt."""
+
+    survived: bool
+    exit_code: int | None
+    tokens_per_s: float = 0.0
+
+
+def trial(variant: str, model_path: str, *, threads: int, tokens: int = CANARY_TOKENS) -> Trial:
+    """Lets a process with this variant decode a batch of `tokens` (at least two) and one more; blocks until it ends."""
+    parent, child = multiprocessing.get_context("spawn").Pipe()
     process = multiprocessing.get_context("spawn").Process(
-        target=_sing, args=(variant, model_path, threads)
+        target=_sing, args=(child, variant, model_path, threads, tokens)
     )
     process.start()
+    child.close()
     process.join(CANARY_S)
     if process.is_alive():
         process.kill()
         process.join()
-    return process.exitcode == 0
+    try:
+        seconds = float(parent.recv_bytes()) if parent.poll(0) else 0.0
+    except (EOFError, OSError, ValueError):
+        seconds = 0.0
+    finally:
+        parent.close()
+    survived = process.exitcode == 0 and seconds > 0
+    speed = tokens / seconds if survived else 0.0
+    return Trial(survived=survived, exit_code=process.exitcode, tokens_per_s=speed)
 
 
 def _key(files: dict[str, Path], model_path: str) -> str:
@@ -132,13 +153,15 @@ def _soname(base: Path) -> Path:
     return versioned if versioned.exists() else base
 
 
-def _sing(variant: str, model_path: str, threads: int) -> None:
-    """Decodes eight tokens at once, then one: the crash needs at least two in one batch."""
+def _sing(pipe: Connection, variant: str, model_path: str, threads: int, tokens: int) -> None:
+    """Decodes `tokens` at once, then one: the crash needs at least two in one batch."""
     _stay_short()
     os.environ.update(native.SPIN_ENVIRONMENT)
     from growbox_app.engine import host
 
-    os._exit(0 if host.canary_decode(variant, model_path, threads) else 1)
+    seconds = host.canary_decode(variant, model_path, threads=threads, tokens=tokens)
+    pipe.send_bytes(str(seconds).encode())
+    os._exit(0)
 
 
 def _stay_short() -> None:

@@ -323,8 +323,13 @@ def _build_name(llama: Any) -> str:
     return version.decode(errors="replace") if isinstance(version, bytes) else str(version)
 
 
-def canary_decode(variant: str, model_path: str, threads: int) -> bool:
-    """Decodes a small batch and one token more with `variant`; used by `canary` in a throw-away process."""
+def canary_decode(variant: str, model_path: str, *, threads: int, tokens: int) -> float:
+    """Decodes a batch of `tokens` and one token more with `variant`; returns the batch's seconds. For `canary`'s process.
+
+    Raises:
+        EngineFault: the library refuses the CPU, or cannot load the model.
+        RuntimeError: decoding failed.
+    """
     import llama_cpp.llama_cpp as llama
 
     log = NativeLog(llama)
@@ -332,12 +337,15 @@ def canary_decode(variant: str, model_path: str, threads: int) -> bool:
     llama.llama_backend_init()
     model = _load_model(llama, model_path, None)
     params = llama.llama_context_default_params()
-    params.n_ctx = params.n_batch = params.n_ubatch = 64
+    params.n_ctx = params.n_batch = params.n_ubatch = max(64, 2 * tokens)
     params.n_threads = params.n_threads_batch = threads
     context = llama.llama_init_from_model(model, params)
     if not context:
-        return False
+        raise RuntimeError(log.tail())
     sequence = Sequence0(llama, context, AbortFlag(llama))
-    alive = sequence.decode(list(range(1, 9))) and sequence.decode([9])
-    del log
-    return alive
+    started = time.perf_counter()
+    alive = sequence.decode(list(range(1, tokens + 1)))
+    seconds = time.perf_counter() - started
+    if not (alive and sequence.decode([tokens + 1])):
+        raise RuntimeError(log.tail())
+    return seconds

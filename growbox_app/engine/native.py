@@ -10,11 +10,20 @@ Source: design 3 "The native library must run anywhere"; reference `frozen_facts
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
+PLAIN_VARIANTS = frozenset({"x64", "sse42", "sandybridge", "ivybridge", "piledriver"})
+"""x86-64 variants below AVX2: they work, about four times slower, and the user is told."""
+AVX2_VARIANT = "haswell"
 SPIN_ENVIRONMENT = {"GOMP_SPINCOUNT": "1000"}
 """Two llama processes on two cores: 2 s with this, 30 s without. Must be set before the library loads."""
+
+
+def forced_variant() -> str | None:
+    """`GROWBOX_CPU_VARIANT`: the variant that the user insists on, unproven; None without one."""
+    return os.environ.get("GROWBOX_CPU_VARIANT")
 
 
 def library_folder() -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from growbox_app.api import EnginePhase, EngineStatus, Problem, ProblemCode, ProblemError
-from growbox_app.engine import canary
+from growbox_app.engine import canary, native
 from growbox_app.engine import protocol as p
 from growbox_app.engine.client import EngineClient, EngineDied, Target
 from growbox_app.tasks import TaskGroup
@@ -168,7 +168,8 @@ class EngineSupervisor:
             threads=spec.threads,
             variant=variant,
         )
-        self._set(EnginePhase.LOADING, progress=0.0, cpu_variant=variant)
+        slow = variant in native.PLAIN_VARIANTS
+        self._set(EnginePhase.LOADING, progress=0.0, cpu_variant=variant, slow_processor=slow)
         async for answer in client.stream(request):
             if isinstance(answer, p.LoadProgress):
                 self._set(EnginePhase.LOADING, progress=answer.share)

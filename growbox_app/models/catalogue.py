@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from growbox_app.api import Problem, ProblemCode, ProblemError
-from growbox_app.paths import resources_path
+from growbox_app.paths import bundled_models_path, resources_path
 
 _SCHEMA = 1
 
@@ -91,8 +91,12 @@ class Model:
     sources: tuple[Source, ...]
 
     def path(self, models_path: Path) -> Path:
-        """Where the file is, or would be."""
-        return models_path / self.file
+        """Where the file is, or would be; the one that came with the program serves while the user's folder has none."""
+        own = models_path / self.file
+        bundled = bundled_models_path()
+        if bundled is None or own.exists() or not (bundled / self.file).exists():
+            return own
+        return bundled / self.file
 
 
 @cache

@@ -204,7 +204,7 @@ def open_part(job: Job) -> Iterator[PartFile]:
         ProblemError: known trouble, `DISK_FULL` and `DATA_UNWRITABLE` included.
         TransferCancelled: the caller stopped it.
     """
-    path = job.model.path(job.models_path)
+    path = job.models_path / job.model.file
     part_path = path.with_name(path.name + ".part")
     with translated(job):
         job.models_path.mkdir(parents=True, exist_ok=True)

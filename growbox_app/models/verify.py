@@ -35,7 +35,7 @@ def file_state(model: Model, models_path: Path) -> FileState:
     path = model.path(models_path)
     try:
         plausible = _is_plausible(model, path)
-        hashed = _hash_noted(path)
+        hashed = _hash_noted(path, models_path)
     except OSError:
         return FileState.PARTIAL if have_bytes(model, models_path) else FileState.MISSING
     if not plausible:
@@ -68,7 +68,7 @@ def require_ready(model: Model, models_path: Path) -> Path:
         ProblemError: `MODEL_MISSING` or `MODEL_BROKEN`.
     """
     path = _require_plausible(model, models_path)
-    hashed = _hash_noted(path)
+    hashed = _hash_noted(path, models_path)
     if hashed not in (None, model.sha256):
         raise _wrong_hash(model, path, str(hashed))
     return path
@@ -87,7 +87,7 @@ def verify_fully(job: Job) -> None:
     facts = _facts(path)
     with path.open("rb") as stream:
         found = hash_stream(stream, Meter(job, "model_verify", detail=model.file))
-    _note(path, {**facts, "sha256": found})
+    _note(_stamp_path(path, job.models_path), {**facts, "sha256": found})
     if found != model.sha256:
         raise _wrong_hash(model, path, found)
 
@@ -96,7 +96,7 @@ def remember(model: Model, models_path: Path) -> None:
     """Notes that this file was hashed and was right. A read-only models folder is fine: it is then hashed again."""
     path = model.path(models_path)
     with suppress(OSError):
-        _note(path, {**_facts(path), "sha256": model.sha256})
+        _note(_stamp_path(path, models_path), {**_facts(path), "sha256": model.sha256})
 
 
 def _require_plausible(model: Model, models_path: Path) -> Path:
@@ -154,8 +154,10 @@ def _head(path: Path) -> bytes:
         return b""
 
 
-def _stamp_path(path: Path) -> Path:
-    return path.with_name(f".{path.name}.verified")
+def _stamp_path(path: Path, models_path: Path) -> Path:
+    """Always in the user's models folder: the one that came with the program is not written to."""
+    kind = "" if path.parent == models_path else ".bundled"
+    return models_path / f".{path.name}{kind}.verified"
 
 
 def _facts(path: Path) -> dict[str, object]:
@@ -164,12 +166,13 @@ def _facts(path: Path) -> dict[str, object]:
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
 
-def _note(path: Path, stamp: dict[str, object]) -> None:
+def _note(stamp_path: Path, stamp: dict[str, object]) -> None:
     with suppress(OSError):
-        write_atomically(_stamp_path(path), json.dumps(stamp).encode())
+        stamp_path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(stamp_path, json.dumps(stamp).encode())
 
 
-def _hash_noted(path: Path) -> object:
+def _hash_noted(path: Path, models_path: Path) -> object:
     """The hash that this very file had when it was hashed; None when it has not been, or changed since.
 
     Raises:
@@ -177,7 +180,7 @@ def _hash_noted(path: Path) -> object:
     """
     facts = _facts(path)
     try:
-        stamp = json.loads(_stamp_path(path).read_bytes())
+        stamp = json.loads(_stamp_path(path, models_path).read_bytes())
     except (OSError, ValueError):
         return None
     if not isinstance(stamp, dict):

@@ -3,6 +3,10 @@
 A migration is never edited once released; a new one is appended. Before a database with content is migrated it is copied to
 `timeline.db.before-v<N>`; each migration is one transaction, so a crash leaves the old or the new schema. A database from
 a newer GrowBox is refused untouched.
+
+This version is the data folder's; no file beside it says another. What is derived is rebuilt when it does not fit (`vectors` carries its
+format, `pointers` the place in the log up to which it is folded), and `settings.json` and `window.ini` are read key by key, keep keys they do
+not know, and fall back to defaults. A change to any of them that an older GrowBox could not stand comes with a migration here.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from memory.errors import DataTooNew, StorageError
+from memory.errors import DataTooNew
 from memory.storage.database import Database, translated, translated_os
 
 _V1 = """
@@ -63,6 +67,30 @@ CREATE TABLE blocks(
 """
 
 MIGRATIONS: tuple[str, ...] = (_V1,)
+_MAGIC = b"SQLite format 3\0"
+_VERSION_AT = (
+    60  # Source: SQLite, "Database File Format", 1.3 "The Database Header": the user version
+)
+
+
+def refuse_newer(path: Path) -> None:
+    """Looks at the version in the file's header, before SQLite opens it: opening alone may write (journal mode, write-ahead log).
+
+    A write-ahead log that was never merged can hold a newer version than the header; `migrate` looks again.
+
+    Raises:
+        DataTooNew: the file is from a newer program.
+    """
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(_VERSION_AT + 4)
+    except OSError:
+        return  # opening it says what is wrong
+    if len(header) < _VERSION_AT + 4 or not header.startswith(_MAGIC):
+        return
+    found = int.from_bytes(header[_VERSION_AT:], "big")
+    if found > len(MIGRATIONS):
+        raise DataTooNew(path, found, len(MIGRATIONS))
 
 
 def migrate(
@@ -113,7 +141,7 @@ def _back_up(database: Database, version: int, backups_max: int) -> Path:
         finally:
             copy.close()
         target.chmod(0o600)
-        for old in sorted(folder.glob(f"{name}.before-v*"), key=_age)[:-backups_max]:
+        for old in _backups(folder, name)[:-backups_max]:
             old.unlink()
     except sqlite3.Error as error:
         raise translated(error, target) from error
@@ -122,8 +150,11 @@ def _back_up(database: Database, version: int, backups_max: int) -> Path:
     return target
 
 
-def _age(path: Path) -> int:
-    digits = path.name.rpartition("v")[2]
-    if not digits.isdigit():
-        raise StorageError("io", path, "a backup with a strange name")
-    return int(digits)
+def _backups(folder: Path, name: str) -> list[Path]:
+    """Our own copies, oldest first; a user's copy under another name is theirs, and stays."""
+    versions = {
+        int(digits): path
+        for path in folder.glob(f"{name}.before-v*")
+        if (digits := path.name.rpartition("v")[2]).isascii() and digits.isdigit()
+    }
+    return [versions[version] for version in sorted(versions)]

@@ -5,11 +5,11 @@ Order: process lock, timeline (truth), pointer store, vector index. Owns no logi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memory.config import MemoryConfig
-from memory.events import EventSink
+from memory.config import MemoryConfig, VectorConfig
+from memory.events import EventSink, StoreTrouble
 from memory.ports import Clock
 from memory.storage.database import Database, translated_os
 from memory.storage.learning_log import LearningLog
@@ -17,8 +17,9 @@ from memory.storage.lexical import LexicalIndex
 from memory.storage.pointer_store import PointerStore
 from memory.storage.process_lock import ProcessLock
 from memory.storage.regions import RegionStore
-from memory.storage.schema import migrate
+from memory.storage.schema import migrate, refuse_newer
 from memory.storage.timeline import Timeline
+from memory.storage.vector_folder import prepare, vector_folder
 from memory.storage.vector_index import VectorIndex
 from memory.storage.vectors import LinearScan, VectorStore
 from memory.values import EmbedderEpoch
@@ -71,6 +72,7 @@ def open_stores(
     lock = ProcessLock(path / "lock")
     database: Database | None = None
     try:
+        refuse_newer(path / "timeline.db")
         database = Database(path / "timeline.db", config.storage)
         migrate(database, backups_max=config.storage.backups_max)
         return _assemble(
@@ -81,6 +83,17 @@ def open_stores(
             database.close()
         lock.release()
         raise
+
+
+def _index(
+    path: Path, vectors: VectorStore, config: VectorConfig, *, clock: Clock, sink: EventSink
+) -> VectorIndex:
+    """The index in its place. Where that cannot be kept from other users there is none: the exact scan answers."""
+    folder = vector_folder(path.absolute())
+    if not prepare(folder, path.absolute()):
+        config = replace(config, host=False)
+        sink.emit(StoreTrouble(store="vectors", problem=f"{folder} cannot be made private"))
+    return VectorIndex(folder, vectors, config, clock=clock, sink=sink)
 
 
 def _assemble(  # noqa: PLR0913 - the composition root of storage takes what it wires
@@ -109,6 +122,6 @@ def _assemble(  # noqa: PLR0913 - the composition root of storage takes what it 
         scan=LinearScan(vectors, config.vectors),
         log=log,
         pointers=PointerStore(path / "pointers", log, config.learning),
-        index=VectorIndex(path / "vectors", vectors, config.vectors, clock=clock, sink=sink),
+        index=_index(path, vectors, config.vectors, clock=clock, sink=sink),
         regions=RegionStore(database),
     )

@@ -22,7 +22,8 @@ from PySide6.QtWidgets import (
 
 from growbox_app.api import EnginePhase, EngineStatus, Problem, ProblemCode
 from tests.gui.conftest import Desk
-from ui.panels.help_dialogs import AboutDialog, KeysDialog
+from ui.panels.about import AboutDialog
+from ui.panels.help_dialogs import KeysDialog
 
 CONTROLS = (
     QAbstractButton,

@@ -1,6 +1,8 @@
 """The life of the process: start, refusal, second instance, closing, crashes."""
 
 import asyncio
+import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from growbox_app.api import Assistant, ModelStatus, Problem, ProblemCode
+from growbox_app.assistant import GrowBox
 from growbox_app.clock import SystemClock
 from tests.fakes.assistant import ScriptedAssistant
 from ui import application
@@ -157,6 +160,35 @@ async def test_a_start_that_fails_says_why_in_a_sentence(
     assert said in capsys.readouterr().err
     assert len(said) > 40
     assert assistant.shutdowns == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "written by a newer GrowBox (version 99;"),
+        ("zh", "由更新版本的 GrowBox 写成（版本 99"),
+    ],
+)
+async def test_real_data_of_a_newer_program_is_refused_in_a_sentence(
+    loop: asyncio.AbstractEventLoop,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    language: str,
+    words: str,
+) -> None:
+    raw = sqlite3.connect(tmp_path / "timeline.db")
+    raw.execute("PRAGMA user_version = 99")
+    raw.close()
+    before = (tmp_path / "timeline.db").read_bytes()
+    settings = json.dumps({"general.language": language})
+    (tmp_path / "settings.json").write_text(settings, encoding="utf-8")
+    log = CrashLog(tmp_path / "logs", SystemClock())
+    running = Life(tmp_path, lambda: GrowBox(data_path=tmp_path, models_path=tmp_path), log)
+    ended, said = await asyncio.gather(running.run(), read_and_close_box())
+    assert ended == 1
+    assert words in said
+    assert said in capsys.readouterr().err
+    assert (tmp_path / "timeline.db").read_bytes() == before
 
 
 async def test_an_unwritable_folder_is_said(

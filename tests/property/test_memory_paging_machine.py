@@ -1,7 +1,7 @@
 """The pager against a plain model: random page-ins, hits, pins, evictions, resizings and restarts.
 
-The model keeps blocks in a list and chooses victims by the words of design 4.3, written anew. The same machine is run on pagers
-with planted bugs: it must catch every one of them, or it proves nothing.
+The model keeps blocks in a list and chooses victims by the words of design 4.3, written anew, for both layouts. The same machine
+is run on pagers with planted bugs: it must catch every one of them, or it proves nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from hypothesis.stateful import (
 
 from memory.config import PagingConfig
 from memory.errors import BudgetExceeded
-from memory.paging.context_region import ContextRegion
+from memory.paging.context_region import HEADROOM, ContextRegion
+from memory.paging.layout import RING_SHARE, Layout
 from memory.values import Block, BlockKind, NodeId, RegionState
 
 CONFIG = PagingConfig()
@@ -43,13 +44,14 @@ class PagingMachine(RuleBasedStateMachine):
     """Subclasses set `region_type` to a pager with a bug."""
 
     region_type: type[ContextRegion] = ContextRegion
+    layout = Layout.APPEND_LOG
 
     @initialize(budget=st.integers(50, 400))
     def start(self, budget):
         state = RegionState(
             window_tokens=budget + 30, system_tokens=20, reserve_tokens=10, tokenizer="t"
         )
-        self.region = self.region_type(state, CONFIG)
+        self.region = self.region_type(state, CONFIG, layout=self.layout)
         self.slots: list[Slot] = []
         self.budget = budget
         self.turn = 0
@@ -77,6 +79,17 @@ class PagingMachine(RuleBasedStateMachine):
                 break
             kept.add(turn)
         return kept
+
+    def fallen(self) -> list[Slot]:
+        """What leaves although there is room."""
+        return []
+
+    def unit_of(self, slot: Slot) -> list[Slot]:
+        """What leaves with a block that is evicted by hand."""
+        return [slot] if slot.block.kind is BlockKind.MEMORY else self.in_turn(slot.block.turn)
+
+    def prompt(self) -> list[Block]:
+        return [slot.block for slot in self.slots]
 
     def victims(self) -> list[list[Slot]]:
         units = []
@@ -130,19 +143,23 @@ class PagingMachine(RuleBasedStateMachine):
             for kind in (BlockKind.MEMORY, BlockKind.USER, BlockKind.ASSISTANT):
                 self.page_in(kind, tokens, "talk")
 
+    def cooled(self, target: float, gone: list[Slot]) -> list[Slot]:
+        """`gone` and the coldest, until no more than `target` is left."""
+        gone = list(gone)
+        for unit in self.victims():
+            if self.used() - sum(s.block.tokens for s in gone) <= target:
+                break
+            gone += [slot for slot in unit if slot not in gone]
+        return gone
+
     @rule(needed=st.integers(0, 200))
     def make_room(self, needed):
-        high = CONFIG.high_watermark * self.budget
-        gone: list[Slot] = []
-        if self.used() + needed > high:
-            target = min(CONFIG.low_watermark * self.budget, high - needed)
-            for unit in self.victims():
-                left = self.used() - sum(s.block.tokens for s in gone)
-                if left <= target:
-                    break
-                gone += [slot for slot in unit if slot not in gone]
+        gone = self.fallen()
+        if self.used() - sum(s.block.tokens for s in gone) + needed > self.budget:
+            target = min(CONFIG.low_watermark * self.budget, self.budget - needed)
+            gone = self.cooled(target, gone)
         left = self.used() - sum(s.block.tokens for s in gone)
-        if self.used() + needed > high and left + needed > self.budget:
+        if left + needed > self.budget:
             with pytest.raises(BudgetExceeded) as caught:
                 self.region.make_room(needed)
             assert caught.value.available == self.budget - left
@@ -150,6 +167,19 @@ class PagingMachine(RuleBasedStateMachine):
         removed = self.region.make_room(needed)
         assert {block.id for block in removed} == {slot.block.id for slot in gone}
         assert not any(slot.pinned for slot in gone)
+        self.remove(gone)
+
+    @rule()
+    def compact(self):
+        asked = [slot for slot in self.slots if slot.block.kind is not BlockKind.ASSISTANT]
+        turns = sorted({slot.block.turn for slot in asked})[-CONFIG.recent_turns :]
+        sizes = [sum(s.block.tokens for s in asked if s.block.turn == turn) for turn in turns]
+        coming = min(int(HEADROOM * max(sizes, default=0)), self.budget // 2)
+        gone: list[Slot] = []
+        if self.used() > CONFIG.high_watermark * self.budget or self.used() + coming > self.budget:
+            gone = self.cooled(CONFIG.low_watermark * self.budget, [])
+        removed = self.region.compact()
+        assert {block.id for block in removed} == {slot.block.id for slot in gone}
         self.remove(gone)
 
     @precondition(lambda self: self.slots)
@@ -171,7 +201,7 @@ class PagingMachine(RuleBasedStateMachine):
     def evict(self, data):
         slot = data.draw(st.sampled_from(self.slots))
         newest = max(s.block.turn for s in self.slots)
-        unit = [slot] if slot.block.kind is BlockKind.MEMORY else self.in_turn(slot.block.turn)
+        unit = self.unit_of(slot)
         stays = slot.block.turn == newest or any(s.pinned for s in unit)
         removed = self.region.evict(slot.block.id)
         assert {b.id for b in removed} == (set() if stays else {s.block.id for s in unit})
@@ -196,7 +226,7 @@ class PagingMachine(RuleBasedStateMachine):
     @rule()
     def close_and_reopen(self):
         residents = tuple(self.region.residents)
-        self.region = self.region_type(self.region.state, CONFIG, residents)
+        self.region = self.region_type(self.region.state, CONFIG, residents, layout=self.layout)
 
     # --- invariants
 
@@ -211,6 +241,7 @@ class PagingMachine(RuleBasedStateMachine):
     @invariant()
     def survivors_keep_order_and_text(self):
         assert self.region.blocks == tuple(slot.block for slot in self.slots)
+        assert self.region.prompt == tuple(self.prompt())
 
     @invariant()
     def heat_and_pins_are_the_models(self):
@@ -233,6 +264,55 @@ class PagingMachine(RuleBasedStateMachine):
         assert self.region.check() == []
 
 
+class TailRingMachine(PagingMachine):
+    """The other layout: memories in load order, then the words of the newest turns."""
+
+    layout = Layout.TAIL_RING
+
+    def speech(self, turn: int) -> list[Slot]:
+        return [s for s in self.in_turn(turn) if s.block.kind is not BlockKind.MEMORY]
+
+    def protected(self) -> set[int]:
+        spoken = [t for t in sorted({s.block.turn for s in self.slots})[::-1] if self.speech(t)]
+        kept, size = set(), 0
+        for turn in spoken:
+            size += sum(slot.block.tokens for slot in self.speech(turn))
+            if size > RING_SHARE * self.budget and kept and turn != self.turn:
+                break
+            kept.add(turn)
+        return kept
+
+    def fallen(self) -> list[Slot]:
+        out = {slot.block.turn for slot in self.slots} - self.protected()
+        gone = [self.speech(turn) for turn in out]
+        return [s for slots in gone if not any(x.pinned for x in slots) for s in slots]
+
+    def unit_of(self, slot: Slot) -> list[Slot]:
+        return [slot] if slot.block.kind is BlockKind.MEMORY else self.speech(slot.block.turn)
+
+    def prompt(self) -> list[Block]:
+        speech = [s.block for s in self.slots if s.block.kind is not BlockKind.MEMORY]
+        return [s.block for s in self.slots if s.block.kind is BlockKind.MEMORY] + speech
+
+    def victims(self) -> list[list[Slot]]:
+        newest = max((slot.block.turn for slot in self.slots), default=0)
+        units = [
+            (self.heat(slot), slot.block.id, [slot])
+            for slot in self.slots
+            if slot.block.kind is BlockKind.MEMORY and slot.block.turn != newest and not slot.pinned
+        ]
+        for turn in {slot.block.turn for slot in self.slots} - self.protected():
+            slots = self.speech(turn)
+            if slots and not any(slot.pinned for slot in slots):
+                units.append((max(map(self.heat, slots)), slots[0].block.id, slots))
+        return [slots for _, _, slots in sorted(units, key=lambda unit: unit[:2])]
+
+    @invariant()
+    def the_open_turn_stays(self):
+        turns = {s.block.turn for s in self.slots if s.block.kind is not BlockKind.MEMORY}
+        assert self.turn not in turns or self.turn in self.region.protected_turns()
+
+
 SETTINGS = settings(
     max_examples=150,
     stateful_step_count=30,
@@ -241,8 +321,9 @@ SETTINGS = settings(
 )
 
 
-def test_the_pager_is_the_model():
-    run_state_machine_as_test(PagingMachine, settings=SETTINGS)
+@pytest.mark.parametrize("machine", [PagingMachine, TailRingMachine])
+def test_the_pager_is_the_model(machine):
+    run_state_machine_as_test(machine, settings=SETTINGS)
 
 
 # --- planted bugs: the test of the test
@@ -298,20 +379,45 @@ class _ProtectsNothing(ContextRegion):
         return frozenset()
 
 
+class _CompactsTooLate(ContextRegion):
+    def expected_turn(self):
+        return 0
+
+
+class _LetsWordsGoWithTheirMemories(ContextRegion):
+    def _leaving_with(self, turn):
+        return self._turn_ids(turn)
+
+
+class _MixesTheLayouts(ContextRegion):
+    @property
+    def prompt(self):
+        return self.blocks
+
+
+class _KeepsTheRing(ContextRegion):
+    def _fallen(self):
+        return []
+
+
 @pytest.mark.parametrize(
-    "bug",
+    ("machine", "bug"),
     [
-        _MovesAHit,
-        _EvictsTheHottest,
-        _LeaksTokens,
-        _IgnoresPins,
-        _RewritesText,
-        _ForgetsToLeaveTheQueue,
-        _ProtectsNothing,
+        (PagingMachine, _MovesAHit),
+        (PagingMachine, _EvictsTheHottest),
+        (PagingMachine, _LeaksTokens),
+        (PagingMachine, _IgnoresPins),
+        (PagingMachine, _RewritesText),
+        (PagingMachine, _ForgetsToLeaveTheQueue),
+        (PagingMachine, _ProtectsNothing),
+        (PagingMachine, _CompactsTooLate),
+        (TailRingMachine, _LetsWordsGoWithTheirMemories),
+        (TailRingMachine, _MixesTheLayouts),
+        (TailRingMachine, _KeepsTheRing),
     ],
 )
-def test_the_machine_catches_a_planted_bug(bug):
-    machine = type(f"With{bug.__name__}", (PagingMachine,), {"region_type": bug})
+def test_the_machine_catches_a_planted_bug(machine, bug):
+    buggy = type(f"With{bug.__name__}", (machine,), {"region_type": bug})
     quiet = settings(
         SETTINGS,
         print_blob=False,
@@ -322,5 +428,5 @@ def test_the_machine_catches_a_planted_bug(bug):
         report_multiple_bugs=False,
     )
     with pytest.raises(BaseException) as caught:  # noqa: PT011 - any failure of the machine will do
-        run_state_machine_as_test(machine, settings=quiet)
+        run_state_machine_as_test(buggy, settings=quiet)
     assert not isinstance(caught.value, KeyboardInterrupt | SystemExit)

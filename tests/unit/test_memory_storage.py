@@ -111,6 +111,38 @@ def test_newer_data_is_refused_untouched(world):
     assert path.read_bytes() == before
 
 
+def test_newer_data_is_refused_before_sqlite_opens_it(tmp_path):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    raw = sqlite3.connect(folder / "timeline.db")
+    raw.execute("PRAGMA journal_mode = DELETE")  # opening it as ours would change that, in the file
+    raw.execute("CREATE TABLE from_the_future(x)")
+    raw.execute("PRAGMA user_version = 7")
+    raw.commit()
+    raw.close()
+    (folder / "settings.json").write_text('{"new.key": 1}')
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(DataTooNew) as caught:
+        MemoryWorld(folder)
+    assert (caught.value.found, caught.value.known) == (7, len(MIGRATIONS))
+    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"}
+    assert after == before
+
+
+def test_a_backup_that_the_user_copied_stays_and_stops_nothing(tmp_path):
+    database = Database(tmp_path / "timeline.db", StorageConfig())
+    migrate(database, backups_max=1)
+    theirs = tmp_path / "timeline.db.before-v2 (copy)"
+    theirs.write_text("mine")
+    for version in (2, 3):
+        steps = [*MIGRATIONS, *(f"CREATE TABLE t{v}(x)" for v in range(2, version + 1))]
+        migrate(database, migrations=steps, backups_max=1)
+    database.close()
+    backups = sorted(p.name for p in tmp_path.glob("*.before-*"))
+    assert backups == ["timeline.db.before-v2 (copy)", "timeline.db.before-v3"]
+    assert theirs.read_text() == "mine"
+
+
 # --- errors
 
 

@@ -1,4 +1,4 @@
-"""Help: the list of keys, and what this program is. Both beside the work, never modal."""
+"""Help: the list of keys. Beside the work, never modal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDialog, QGridLayout, QVBoxLayout, QWidget
 
 from growbox_app.text import tr
-from ui.icons import application_icon
 from ui.panels.controls import QuietLabel, TextButton, Words
 
 # Keys of the input and the lists, which no menu carries.
@@ -49,34 +48,3 @@ class KeysDialog(QDialog):
     def retranslate(self) -> None:
         """Says the title again."""
         self.setWindowTitle(tr("help.keys"))
-
-
-class AboutDialog(QDialog):
-    """Name, version, licence, what stays on this machine."""
-
-    def __init__(self, version: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._version = version
-        picture = QuietLabel()
-        picture.setPixmap(application_icon().pixmap(64, 64))
-        self._name = QuietLabel(look="title")
-        words = Words("about.words")
-        words.setWordWrap(True)
-        licence = Words("about.licences", look="quiet")
-        licence.setWordWrap(True)
-        close = TextButton("source.close")
-        close.clicked.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 20, 24, 16)
-        column.setSpacing(8)
-        for widget in (picture, self._name, words, licence):
-            column.addWidget(widget)
-        column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
-        self.setFixedWidth(440)
-        self.retranslate()
-
-    def retranslate(self) -> None:
-        """Says everything again."""
-        self.setWindowTitle(tr("help.about"))
-        self._name.setText(f"GrowBox {self._version}".strip())

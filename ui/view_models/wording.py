@@ -196,11 +196,13 @@ def engine(status: EngineStatus) -> str:
     """The model process in the status line."""
     if status.phase is EnginePhase.FAILED and status.problem is not None:
         return tr("engine.failed")
-    return tr(
+    words = tr(
         f"engine.{status.phase}",
         model=status.model_name or tr("engine.model"),
         share=percent(status.progress),
     )
+    slow = status.phase is EnginePhase.READY and status.slow_processor
+    return f"{words} · {tr('processor.slow')}" if slow else words
 
 
 def background(statistics: Statistics | None) -> str:
