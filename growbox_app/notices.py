@@ -46,8 +46,15 @@ def load() -> tuple[Notice, ...]:
     """The notices of this program, GrowBox itself first."""
     if not is_frozen():
         return everything(runtime_distributions())
-    raw = (resources_path().parent / JSON_NAME).read_text(encoding="utf-8")
-    return tuple(Notice(**entry) for entry in json.loads(raw))
+    inside = resources_path().parent
+    # A macOS bundle keeps code and data in two folders; the file was put beside the data.
+    places = (inside / JSON_NAME, inside.parent / "Resources" / JSON_NAME)
+    found = next((path for path in places if path.is_file()), places[0])
+    return _read(found)
+
+
+def _read(path: Path) -> tuple[Notice, ...]:
+    return tuple(Notice(**entry) for entry in json.loads(path.read_text(encoding="utf-8")))
 
 
 def everything(distribution_names: Iterable[str]) -> tuple[Notice, ...]:
@@ -268,8 +275,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--only", nargs="+", help="distributions in the bundle; default: the run-time closure"
     )
+    parser.add_argument(
+        "--system", type=Path, help="JSON notices of libraries of the build machine"
+    )
     options = parser.parse_args(arguments)
-    notices = everything(options.only or runtime_distributions())
+    system = _read(options.system) if options.system else ()
+    notices = (*everything(options.only or runtime_distributions()), *system)
     options.json.write_text(as_json(notices), encoding="utf-8")
     options.text.write_text(as_text(notices), encoding="utf-8")
     return 0

@@ -6,6 +6,9 @@ Every exclusion was seen to be unused: the smoke test runs the result. Source: r
 from __future__ import annotations
 
 import fnmatch
+import importlib
+import importlib.metadata
+import json
 import os
 import re
 import sys
@@ -13,12 +16,14 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+import system_libraries
 from PyInstaller.depend.bindepend import get_imports
 from PyInstaller.utils.hooks import copy_metadata
 
 Entry = tuple[str, str, str]
 """PyInstaller's (name in the bundle, file, kind)."""
 
+PLATFORM: str = sys.platform  # a variable, so that mypy reads the branches of every platform
 ROOT = Path(__file__).resolve().parent.parent
 IDENTIFIER = "io.github.growbox.GrowBox"
 
@@ -72,6 +77,7 @@ EXCLUDES = [
     "llama_cpp.server",
     "PIL",
     "tkinter",
+    "readline",  # GPL
     "unittest",
     "lib2to3",
     "mypy",
@@ -81,6 +87,7 @@ EXCLUDES = [
     "urllib3",
     "charset_normalizer",
     "pytest",
+    "_pytest",
     "hypothesis",
     "IPython",
     "PySide6.QtNetwork",
@@ -134,7 +141,7 @@ _UNWANTED = [
     "*/libQt6Sql*",
     "*/libQt6Qml*",
     "*/libQt6Quick*",
-    "*/libQt6Eglfs*",
+    "*/libQt6Egl[fF]*",
     "*/libQt6Test*",
     "*/libQt6VirtualKeyboard*",
     "*/libQt6Pdf*",
@@ -147,7 +154,7 @@ _WANTED_AFTER_ALL = ["*/translations/qtbase_zh_CN.qm", "*/translations/qtbase_en
 def wanted(entries: Iterable[Entry]) -> list[Entry]:
     """The entries without what the app does not use, and without the libraries that only those needed."""
     kept = [entry for entry in entries if not _is_unwanted(entry[0].replace(os.sep, "/"))]
-    return _reachable(kept) if sys.platform == "linux" else kept
+    return _reachable(kept) if PLATFORM == "linux" else kept
 
 
 def _reachable(entries: list[Entry]) -> list[Entry]:
@@ -193,12 +200,44 @@ def llama_libraries() -> list[Entry]:
         versioned = f"{name}.0"
         if versioned in found:
             found[name] = (name, Path(versioned).name, "SYMLINK")
-    return sorted(found.values())
+    return sorted([*found.values(), *_openmp(found.values())])
+
+
+def _openmp(libraries: Iterable[Entry]) -> list[Entry]:
+    """The OpenMP run-time that the variants link to: no Python module does, so PyInstaller does not see it."""
+    paths = [path for _name, path, kind in libraries if kind == "BINARY" and PLATFORM == "linux"]
+    needed = {found for path in paths for found in get_imports(path) if "libgomp" in found[0]}
+    return [(Path(name).name, str(path), "BINARY") for name, path in sorted(needed) if path]
 
 
 def metadata() -> list[tuple[str, str]]:
-    """The version of Chroma marks its folders."""
-    return list(copy_metadata("chromadb"))
+    """The version of Chroma marks its folders; llama.cpp's stands in reports."""
+    return [*copy_metadata("chromadb"), *copy_metadata("llama-cpp-python")]
+
+
+def note_distributions(found: Iterable[Entry]) -> None:
+    """Writes down which packages the modules and files of the bundle came from; the notices are made for those."""
+    owners = importlib.metadata.packages_distributions()
+    parts = {re.split(r"[./\\]", name, maxsplit=1)[0] for name, _path, _kind in found}
+    names = {owner for part in parts for owner in owners.get(part, ())}
+    text = "".join(f"{name}\n" for name in sorted(names))
+    (_work_folder() / "distributions.txt").write_text(text, encoding="utf-8")
+
+
+def note_system_libraries(found: Iterable[Entry]) -> None:
+    """Writes the notices of the libraries that came from this machine's system."""
+    ours = (Path(sys.prefix), Path(sys.base_prefix), ROOT)
+    paths = [
+        Path(path)
+        for _name, path, kind in found
+        if kind == "BINARY" and not any(Path(path).resolve().is_relative_to(o) for o in ours)
+    ]
+    notices = system_libraries.notices_of(paths) if PLATFORM == "linux" else []
+    (_work_folder() / "system.json").write_text(json.dumps(notices), encoding="utf-8")
+
+
+def _work_folder() -> Path:
+    return Path(os.environ["GROWBOX_BUILD_FACTS"])
 
 
 def version() -> str:
@@ -210,18 +249,18 @@ def version() -> str:
 
 def program_icon() -> str | None:
     """The icon of the program file on Windows and macOS; made by packaging/icons.py into the work folder."""
-    name = {"win32": "growbox.ico", "darwin": "growbox.icns"}.get(sys.platform)
-    return str(Path(os.environ["GROWBOX_BUILD_ICONS"]) / name) if name else None
+    name = {"win32": "growbox.ico", "darwin": "growbox.icns"}.get(PLATFORM)
+    return str(_work_folder() / name) if name else None
 
 
 def version_resource() -> object | None:
     """What Windows shows as the file's properties."""
-    if sys.platform != "win32":
+    if PLATFORM != "win32":
         return None
     sys.path.insert(0, str(ROOT / "packaging" / "windows"))
-    from version_info import version_info
+    version_info = importlib.import_module("version_info").version_info
 
-    target = Path(os.environ["GROWBOX_BUILD_ICONS"]) / "version_info.txt"
+    target = _work_folder() / "version_info.txt"
     target.write_text(version_info(version()), encoding="utf-8")
     return str(target)
 
@@ -229,9 +268,7 @@ def version_resource() -> object | None:
 def entitlements() -> str | None:
     """macOS: what the hardened runtime must allow."""
     return (
-        str(ROOT / "packaging" / "macos" / "entitlements.plist")
-        if sys.platform == "darwin"
-        else None
+        str(ROOT / "packaging" / "macos" / "entitlements.plist") if PLATFORM == "darwin" else None
     )
 
 

@@ -40,7 +40,7 @@ def prepare_environment() -> None:
     Raises:
         Trouble: a step failed; the sentence says which and where its log is.
     """
-    with _one_setup_at_a_time():
+    with one_at_a_time("setup"):
         facts = _probe()
         if facts is None:
             _create()
@@ -172,15 +172,15 @@ def _stamped(name: str, wanted: str) -> Iterator[None]:
 
 
 @contextmanager
-def _one_setup_at_a_time() -> Iterator[None]:
-    """Waits until no other set-up works on this source tree; the system frees the lock when a process ends."""
+def one_at_a_time(work: str) -> Iterator[None]:
+    """Waits until no other `work` (a name, shown to the user) runs on this source tree; a process's end frees the lock."""
     name = hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
-    path = cache_path() / "locks" / f"setup-{name}"
+    path = cache_path() / "locks" / f"{work}-{name}"
     path.parent.mkdir(parents=True, exist_ok=True)
     # Append: opening must leave alone what another process has locked.
     with path.open("a") as stream:
         if not _try_lock(stream):
-            console.say("Another set-up of this folder is running; waiting for it.")
+            console.say(f"Another {work} of this folder is running; waiting for it.")
             # Asking again and again: Windows' own waiting lock gives up after ten seconds.
             while not _try_lock(stream):
                 _pause(_LOCK_POLL_S)

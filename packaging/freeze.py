@@ -21,8 +21,10 @@ from pathlib import Path
 
 import linux
 from console import Trouble, console, stream_lines
+from environment import one_at_a_time
 from folders import ROOT, cache_path, models_path, venv_python
 
+PLATFORM: str = sys.platform  # a variable, so that mypy reads the branches of every platform
 DIST = ROOT / "dist"
 FLAVOURS = {
     "full": ("standard", "embedding"),
@@ -50,13 +52,17 @@ def build(flavour: str, *, app_only: bool) -> list[Path]:
     Raises:
         Trouble: a step failed; the sentence names its log.
     """
-    work = cache_path() / "build"
+    with one_at_a_time("build"):
+        return _build(cache_path() / "build", flavour, app_only=app_only)
+
+
+def _build(work: Path, flavour: str, *, app_only: bool) -> list[Path]:
     shutil.rmtree(work / "dist", ignore_errors=True)
-    _in_venv("icons", "packaging/icons.py", work / "icons")
+    _in_venv("icons", "packaging/icons.py", work / "facts")
     _pyinstaller(work)
     made = _application(work)
     _strip(made)
-    _add_facts(made, flavour)
+    _add_facts(made, flavour, work / "facts")
     app = _publish(made)
     console.say(size_table(app))
     return [app] if app_only else [app, *_packages(app, flavour)]
@@ -74,7 +80,7 @@ def _pyinstaller(work: Path) -> None:
         "pyinstaller",
         *("-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"),
         *("--distpath", work / "dist", "--workpath", work / "work", "packaging/growbox.spec"),
-        GROWBOX_BUILD_ICONS=str(work / "icons"),
+        GROWBOX_BUILD_FACTS=str(work / "facts"),
     )
 
 
@@ -96,7 +102,7 @@ def _in_venv(name: str, *arguments: str | Path, **variables: str) -> None:
 
 
 def _application(work: Path) -> Path:
-    name = "GrowBox.app" if sys.platform == "darwin" else "GrowBox"
+    name = "GrowBox.app" if PLATFORM == "darwin" else "GrowBox"
     return work / "dist" / name
 
 
@@ -108,7 +114,7 @@ def content(app: Path) -> Path:
 def _strip(app: Path) -> None:
     """Symbols out of the libraries: 30 MB. Not OpenBLAS and its like in `numpy.libs`: stripping breaks them."""
     program = shutil.which("strip")
-    if sys.platform != "linux" or program is None:
+    if PLATFORM != "linux" or program is None:
         return
     libraries = [
         path
@@ -121,7 +127,7 @@ def _strip(app: Path) -> None:
         )
 
 
-def _add_facts(app: Path, flavour: str) -> None:
+def _add_facts(app: Path, flavour: str, facts: Path) -> None:
     place = content(app)
     (place / "VERSION").write_text(f"{version()}\n", encoding="utf-8")
     shutil.copyfile(ROOT / "LICENSE", place / "LICENSE")
@@ -130,6 +136,8 @@ def _add_facts(app: Path, flavour: str) -> None:
         "notices",
         *("-P", "-m", "growbox_app.notices"),
         *("--json", internal / "notices.json", "--text", place / "NOTICES.txt"),
+        *("--system", facts / "system.json"),
+        *("--only", *(facts / "distributions.txt").read_text(encoding="utf-8").split()),
     )
     _add_models(place / "models", flavour)
 
@@ -177,7 +185,7 @@ def _link_or_copy(source: str, target: str) -> None:
 
 
 def _packages(app: Path, flavour: str) -> list[Path]:
-    if sys.platform == "linux":
+    if PLATFORM == "linux":
         return _linux_packages(app, flavour)
     console.say(
         "docs/packaging.md says how the installer of this platform is made from that folder."
@@ -194,7 +202,9 @@ def _linux_packages(app: Path, flavour: str) -> list[Path]:
         return [tarball]
     deb = DIST / f"growbox_{version()}_{_debian_machine(machine)}-{flavour}.deb"
     linux.make_deb(app, deb, version=version(), flavour=flavour)
-    return [tarball, deb]
+    appimage = DIST / f"GrowBox-{version()}-{machine}-{flavour}.AppImage"
+    made = [appimage] if linux.make_appimage(app, appimage, version=version()) else []
+    return [tarball, deb, *made]
 
 
 def _debian_machine(machine: str) -> str:

@@ -48,10 +48,12 @@ def use_lean_children() -> None:
 def main() -> int:
     """Runs the program that this executable is named after; returns the exit code."""
     if Path(sys.executable).stem == COMMAND_LINE:
-        from growbox_app.__main__ import main as run
-    else:
-        from ui.main import main as run
-    return run()
+        from growbox_app.__main__ import main as ask
+
+        return ask()
+    from ui.main import main as show
+
+    return show()
 
 
 if __name__ == "__main__":

@@ -133,13 +133,17 @@ class App:
             self._window.terminate()
 
     def ask(self, text: str) -> Asked:
-        """Asks by `growbox-cli`; a window that is open answers.
+        """Asks by `growbox-cli`; a window that is open answers."""
+        return self.run("ask", text, "--json")
+
+    def run(self, *arguments: str) -> Asked:
+        """Runs a command of `growbox-cli` that prints JSON.
 
         Raises:
             Trouble: no answer in time, or one that is not JSON.
         """
         program = self.surroundings.app / f"growbox-cli{_SUFFIX}"
-        command = [*self._command(self.surroundings.inside(program)), "ask", text, "--json"]
+        command = [*self._command(self.surroundings.inside(program)), *arguments]
         try:
             done = subprocess.run(
                 command,

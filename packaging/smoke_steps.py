@@ -28,7 +28,6 @@ SETTLE_S = 3.0
 """After the window's end its helper processes are given this long."""
 _LOOK_S = 0.005
 _TYPED_S = 5.0
-_TYPING_TRIES = 3
 
 
 class Smoke:
@@ -62,6 +61,7 @@ class Smoke:
             ("the fact is recalled", self.recall),
             ("a question in Chinese", self.ask_in_chinese),
             ("closed", self.close),
+            ("every part works", self.examine),
             *last,
         ]
 
@@ -92,13 +92,18 @@ class Smoke:
     def tell(self) -> str:
         """Types the fact into the window, or asks by command line where nothing types; waits for the stored answer."""
         typed = self._screen is not None and self._screen.can_type()
+        how = "asked by command line"
         if typed:
-            self._type(FACT)
+            tries = self._type(FACT)
+            self._report.facts["typed_tries"] = tries
+            how = "typed" if tries == 1 else f"typed {tries} times"
             self._wait(
-                lambda: _answered(self._app.nodes()), self._app.timeout_s, "No complete answer"
+                lambda: bool(_answers(self._app.nodes())),
+                self._app.timeout_s,
+                "No complete answer",
             )
             took = self._elapsed()
-            answer = _answers(self._app.nodes())[-1]
+            answer = _answers(self._app.nodes())[0]
         else:
             asked = self._app.ask(FACT)
             took = self._elapsed()
@@ -114,7 +119,6 @@ class Smoke:
         self._report.facts["model_ready_s"] = round(max(0.0, took - _model_work_s(answer.trace)), 3)
         self._report.facts["processes"] = dict(self._app.processes())
         self._take_picture()
-        how = "typed" if typed else "asked by command line"
         return f"{how}, answered after {took} s: {_short(answer.content)}"
 
     def recall(self) -> str:
@@ -137,6 +141,17 @@ class Smoke:
         if all(node.content != QUESTION_ZH for node in self._app.nodes()):
             raise Trouble("The Chinese question was not stored as it was asked.")
         return _short(str(asked.answer["answer"]))
+
+    def examine(self) -> str:
+        """The app's own examination: database, vector index (Chroma in its process), models, CPU variants."""
+        asked = self._app.run("doctor", "--json")
+        parts = {str(part["part"]): part for part in asked.answer.get("parts", [])}
+        ill = [str(part["words"]) for part in parts.values() if not part["ok"]]
+        if asked.code != 0 or ill or "vectors" not in parts:
+            raise Trouble(f"The examination found trouble: {ill or asked.words or asked.answer}")
+        words = str(parts["processor"]["words"])
+        self._report.facts["processor"] = words
+        return words
 
     def model_missing(self) -> str:
         """A build without models says in words that one is missing, and goes on."""
@@ -222,8 +237,11 @@ class Smoke:
         window = self._window()
         return window is not None and self._screen.is_painted(window)
 
-    def _type(self, text: str) -> None:
-        """Types into the window once its data are open. Keys that came too early are typed again."""
+    def _type(self, text: str) -> int:
+        """Types into the window once its data are open; returns how often.
+
+        On a first start a welcome page stands before the conversation until the models are loaded, and takes the keys.
+        """
         assert self._screen is not None
         data = self._app.surroundings.data
         self._wait(
@@ -231,10 +249,10 @@ class Smoke:
             WINDOW_S,
             "The data folder was not opened",
         )
-        for _ in range(_TYPING_TRIES):
+        for tries in range(1, 1 + max(1, round(self._app.timeout_s / _TYPED_S))):
             self._screen.type(self._existing_window(), text)
             if wait_until(lambda: self._was_said(text), seconds=_TYPED_S):
-                return
+                return tries
         said = [node.content for node in self._app.nodes() if node.role == "user"]
         self._take_picture()
         raise Trouble(f"What was typed did not arrive; the timeline holds {said}.")
@@ -272,11 +290,12 @@ class Smoke:
 
 
 def _answers(nodes: Sequence[Node]) -> list[Node]:
-    return [node for node in nodes if node.role == "assistant"]
-
-
-def _answered(nodes: Sequence[Node]) -> bool:
-    return any(node.status == "complete" and node.content.strip() for node in _answers(nodes))
+    """The answers that are complete and say something."""
+    return [
+        node
+        for node in nodes
+        if node.role == "assistant" and node.status == "complete" and node.content.strip()
+    ]
 
 
 def _model_work_s(trace: str) -> float:

@@ -5,7 +5,7 @@
                                       [--same-user] [--no-isolation] [--timeout SECONDS]
 
 APP is the app folder (`dist/GrowBox`); with --root, a path inside that system (`/opt/growbox`). One line per step, a JSON report,
-exit code 0 when every step passed. Whatever ends the test, nothing is left: processes, mounts, folders.
+exit code 0 when every step passed. Whatever ends the test, no process and no mount is left, and no folder unless it was killed outright.
 
 Linux: runs inside namespaces of its own (see `smoke_surroundings.py`), on a display of its own. Elsewhere there is no isolation
 and no look at the window: the app is asked by `growbox-cli`.

@@ -14,11 +14,11 @@ from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from ui.panels.first_run import FirstRunPage
 
-_NOT_USABLE = ("missing", "partial", "broken", "unverified")
+_NOT_USABLE = ("missing", "partial", "broken")  # an unverified file is verified while it is loaded
 
 
 def setup_needed(models: tuple[ModelStatus, ...]) -> bool:
-    """Whether a model that is needed is not there yet (or not checked)."""
+    """Whether a model that is needed is not there yet."""
     return any(model.selected and model.state in _NOT_USABLE for model in models)
 
 

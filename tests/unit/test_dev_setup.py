@@ -290,11 +290,11 @@ def test_a_second_set_up_on_windows_waits_as_long_as_it_takes(
     monkeypatch.setattr(environment.sys, "platform", "win32")
     monkeypatch.setattr(environment, "_pause", lambda _seconds: None)
     monkeypatch.setattr(environment.console, "stream", sys.stdout)
-    with environment._one_setup_at_a_time():
+    with environment.one_at_a_time("setup"):
         assert lock.taken
     assert capsys.readouterr().out.count("waiting for it") == 1
     monkeypatch.setitem(sys.modules, "msvcrt", WindowsLock(refusals=1, number=errno.EIO))
-    with pytest.raises(OSError, match="refused"), environment._one_setup_at_a_time():
+    with pytest.raises(OSError, match="refused"), environment.one_at_a_time("setup"):
         pass
 
 
@@ -304,9 +304,9 @@ def test_a_second_set_up_waits_for_the_first(
 ) -> None:
     monkeypatch.setattr(environment.console, "stream", sys.stdout)
     with ExitStack() as first:
-        first.enter_context(environment._one_setup_at_a_time())
+        first.enter_context(environment.one_at_a_time("setup"))
         monkeypatch.setattr(environment, "_pause", lambda _seconds: first.close())
-        with environment._one_setup_at_a_time():
+        with environment.one_at_a_time("setup"):
             assert capsys.readouterr().out.count("waiting for it") == 1
 
 
@@ -514,7 +514,7 @@ def test_an_unknown_benchmark_lists_what_exists(
         ([], 2, "dev.py run"),
         (["--help"], 0, "dev.py test"),
         (["dance"], 2, "dev.py ask"),
-        (["build"], 3, "PyInstaller"),
+        (["build", "--help"], 0, "--flavour"),
     ],
 )
 def test_commands_from_any_folder(

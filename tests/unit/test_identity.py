@@ -134,6 +134,9 @@ def test_the_two_files_hold_everything(tmp_path, monkeypatch, live):
     freeze(monkeypatch, tmp_path / "GrowBox")
     monkeypatch.setattr(notices, "resources_path", lambda: target / "resources")
     assert notices.load() == live
+    monkeypatch.setattr(notices, "resources_path", lambda: tmp_path / "Frameworks" / "resources")
+    target.rename(tmp_path / "Resources")  # as in a macOS bundle
+    assert notices.load() == live
 
 
 def test_a_build_lists_only_what_it_holds(tmp_path):
