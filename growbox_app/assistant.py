@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
@@ -59,7 +59,6 @@ from growbox_app.settings.store import SettingsStore
 from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from memory.config import MemoryConfig
-from memory.engine import MemoryEngine
 from memory.errors import MemoryEngineError
 from memory.ports import Clock
 from memory.text import title
@@ -76,6 +75,9 @@ from memory.values import (
     RegionSnapshot,
     Statistics,
 )
+
+if TYPE_CHECKING:
+    from memory.engine import MemoryEngine
 
 T = TypeVar("T")
 
@@ -139,27 +141,30 @@ class GrowBox:
     # -- life ---------------------------------------------------------------------------------
     async def start(self, progress: ProgressSink) -> None:
         """See `Assistant.start`."""
-        options = self._options
         try:
-            await self._memory.open(
-                lambda: MemoryEngine.open(
-                    self._data_path,
-                    config=options.config,
-                    clock=options.clock,
-                    sink=self._fan,
-                    embedder=embedder_epoch(),
-                )
-            )
+            await self._memory.open(self._open_memory)
         except MemoryEngineError as error:
             raise ProblemError(problem_of(error)) from error
         log_to(self._data_path)
-        if options.listen:
+        if self._options.listen:
             relay = AskRelay(self, asyncio.get_running_loop(), self._raise_window)
             with contextlib.suppress(OSError):  # only the hand-over of a second instance is lost
                 self._server = instance.InstanceServer(self._data_path, relay.handle)
         self._fan.subscribe(self._background.wake)
         self._background.start()
         self._start_load(progress)
+
+    def _open_memory(self) -> MemoryEngine:
+        """Storage thread. The import is a third of a second, which the window need not wait for."""
+        from memory.engine import MemoryEngine
+
+        return MemoryEngine.open(
+            self._data_path,
+            config=self._options.config,
+            clock=self._options.clock,
+            sink=self._fan,
+            embedder=embedder_epoch(),
+        )
 
     async def shutdown(self) -> None:
         """See `Assistant.shutdown`."""

@@ -15,9 +15,8 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from memory.engine import MemoryEngine
 from memory.requests import (
     Matrix,
     NeedEmbeddings,
@@ -28,6 +27,9 @@ from memory.requests import (
     Verdict,
     Yield,
 )
+
+if TYPE_CHECKING:  # imported on the storage thread: a third of a second, most of it numpy
+    from memory.engine import MemoryEngine
 
 T = TypeVar("T")
 

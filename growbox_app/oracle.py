@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
 from growbox_app.agent import prompts
 from growbox_app.engine import protocol as p
 from growbox_app.engine.client import EngineDied
@@ -38,6 +36,8 @@ class EngineOracle:
             )
         except (EngineDied, p.EngineFault):
             return None
+        import numpy as np  # not before the window shows
+
         return np.frombuffer(done.vectors, dtype="<f4").reshape(done.rows, done.dimension)
 
     async def judge(self, request: NeedVerdicts) -> tuple[Verdict, ...] | None:

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from memory.values import NodeId
 
-Matrix: TypeAlias = NDArray[np.float32]
+# The window imports this module before it shows, and numpy would cost it a tenth of a second.
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Matrix: TypeAlias = "NDArray[np.float32]"
 
 
 class EmbedKind(StrEnum):
@@ -57,7 +59,7 @@ class Yield:
 
 
 Request: TypeAlias = NeedEmbeddings | NeedVerdicts | Yield
-Reply: TypeAlias = Matrix | tuple[Verdict, ...] | None
+Reply: TypeAlias = "Matrix | tuple[Verdict, ...] | None"
 
 T = TypeVar("T")
 Operation: TypeAlias = Generator[Request, Reply, T]

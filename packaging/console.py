@@ -25,9 +25,18 @@ class Trouble(Exception):
 class Console:
     """Where set-up talks to. `ask` sends everything to stderr, so that its own output stays clean."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+    def __init__(self) -> None:
+        self._chosen: TextIO | None = None
         self._line_open = False
+
+    @property
+    def stream(self) -> TextIO:
+        """Standard output, whatever it is now, unless another was chosen."""
+        return self._chosen or sys.stdout
+
+    @stream.setter
+    def stream(self, stream: TextIO) -> None:
+        self._chosen = stream
 
     def say(self, text: str) -> None:
         """Prints one line, after closing an open progress line."""
@@ -51,7 +60,7 @@ class Console:
         self._line_open = True
 
 
-console = Console(sys.stdout)
+console = Console()
 
 
 def span(seconds: float) -> str:

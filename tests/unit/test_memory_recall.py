@@ -220,7 +220,18 @@ def test_tool_results_and_notes_are_found(world):
     assert world.found("quokka log") == ["quokka log line"]
 
 
+def test_what_was_just_said_is_embedded_before_the_next_recall(full):
+    full.digest()
+    full.say("My favourite database is DuckDB, please remember that.")
+    full.reopen()  # nothing has indexed it yet
+    waiting = full.engine.statistics().pending_embeddings
+    assert waiting == 1
+    full.recall("Which database do I like?")
+    assert full.engine.statistics().pending_embeddings == 0
+
+
 def test_a_scan_yields_between_slices(full):
+    full.digest()
     operation = full.engine.recall(RecallQuery(text="->"))
     assert isinstance(next(operation), Yield)
     operation.close()
