@@ -29,7 +29,11 @@ def keep_standard_streams() -> None:
 
 
 def restore_library_path() -> None:
-    """Programs that GrowBox starts for its user must find their own libraries, not ours; our children set theirs anew."""
+    """Programs that GrowBox starts for its user must find their own libraries, not ours.
+
+    Our children set theirs anew: the bootloader must be told, or it takes a child of the same program for one whose path is set.
+    """
+    os.environ["PYINSTALLER_RESET_ENVIRONMENT"] = "1"
     for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"):
         before = os.environ.pop(f"{name}_ORIG", None)
         if before is not None:

@@ -125,3 +125,11 @@ def set_up_modules() -> Iterator[None]:
     sys.path.insert(0, str(ROOT / "packaging"))
     yield
     sys.path.remove(str(ROOT / "packaging"))
+
+
+@pytest.fixture(autouse=True)
+def talk_to_standard_output() -> None:
+    """A test in which set-up talked to a captured stream must not leave that stream to the next."""
+    loaded = sys.modules.get("console")
+    if loaded is not None:
+        loaded.console._chosen = None

@@ -149,7 +149,7 @@ class ConversationFlow(QObject):
 
     @property
     def opened_once(self) -> bool:
-        """Whether a conversation was shown yet; before that, the input belongs to none."""
+        """Whether a conversation was shown, or begun by a question; before that, the input belongs to none."""
         return self._opened
 
     # -- asking -------------------------------------------------------------------------------
@@ -170,6 +170,7 @@ class ConversationFlow(QObject):
             coming=coming,
             was_queued=self.busy,
         )
+        self._opened = True
         self._waiting.append(item)
         composer.show_text("")
         composer.show_attachments([])
@@ -433,9 +434,13 @@ class ConversationFlow(QObject):
     def _show(self, transcript: Transcript) -> None:
         self._panel.find_bar.hide()
         self._panel.problem_bar.say(None)
+        # What was typed while the window was still being filled belongs to the first conversation it shows.
+        typed = "" if self._opened else self._panel.composer.text()
         self._opened = True
         self._panel.show_transcript(transcript, self._clock.now_ms())
         self._restore_draft()
+        if typed:
+            self._hand_in(transcript, typed, ())
         self._state.keep_last_conversation(transcript.conversation_id or "")
         self.opened.emit(transcript.conversation_id)
 
@@ -443,9 +448,10 @@ class ConversationFlow(QObject):
         """Shows a stored conversation, at a message when one is named."""
         self._openings += 1
         opening = self._openings
+        first = not self._opened
         transcript = await self._transcript_of(conversation)
-        if opening != self._openings:
-            return
+        if opening != self._openings or (first and self._opened):
+            return  # another was chosen, or the first question asked, meanwhile
         self.keep_draft()
         self._show(transcript)
         if node_id is not None:

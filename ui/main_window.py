@@ -56,7 +56,7 @@ DEFAULT_SIZE = (1280, 800)
 SIDEBAR_PIXELS = 220
 DOCKS_PIXELS = 300
 # What can be done before the memory is open.
-_ALWAYS = ("quit", "keys", "about", "reset_layout")
+_ALWAYS = ("quit", "keys", "about", "reset_layout", "input", "send")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,9 @@ class MainWindow(QMainWindow):
         self._splitter.addWidget(self.sidebar)
         self._splitter.addWidget(self.pages)
         self._splitter.setStretchFactor(1, 1)
-        self._splitter.setEnabled(False)  # until `start` has filled it
+        self.sidebar.setEnabled(
+            False
+        )  # until `start` has filled it; the input takes questions at once
         self._splitter.setSizes([SIDEBAR_PIXELS, DEFAULT_SIZE[0] - SIDEBAR_PIXELS - DOCKS_PIXELS])
         centre = QWidget()
         self._column = column = QVBoxLayout(centre)
@@ -238,7 +240,7 @@ class MainWindow(QMainWindow):
         finally:
             if not self.flow.opened_once:
                 self.flow.new_conversation()
-            self._splitter.setEnabled(True)
+            self.sidebar.setEnabled(True)
         self._show_engine()
         for problem in filter(None, problems):
             self.say_problem(problem)
@@ -248,7 +250,7 @@ class MainWindow(QMainWindow):
 
     async def _open_last(self) -> None:
         last = self._conversations.get(ConversationId(self._state.last_conversation()))
-        if last is not None:
+        if last is not None and not self.flow.opened_once:
             await self.flow.open(last)
 
     def show_progress(self, progress: Progress | None) -> None:
@@ -527,7 +529,7 @@ class MainWindow(QMainWindow):
 
     def run_command(self, name: str) -> None:
         """Carries a menu command out."""
-        if not self._splitter.isEnabled() and name not in _ALWAYS:
+        if not self.sidebar.isEnabled() and name not in _ALWAYS:
             return
         if name.startswith("panel_"):
             self._toggle_panel(name.removeprefix("panel_"))

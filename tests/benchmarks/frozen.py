@@ -23,7 +23,14 @@ def application() -> Path:
     """The app folder, built when it is missing."""
     app = Path(os.environ.get("GROWBOX_FROZEN_APP") or ROOT / "dist" / "GrowBox")
     if not app.exists():
-        command = [sys.executable, PACKAGING / "dev.py", "build", "--flavour", "light", "--app-only"]
+        command = [
+            sys.executable,
+            PACKAGING / "dev.py",
+            "build",
+            "--flavour",
+            "light",
+            "--app-only",
+        ]
         subprocess.run(command, check=True, stdout=sys.stderr)
     return app
 

@@ -102,19 +102,34 @@ async def test_what_cannot_be_read_at_the_start_is_said_and_the_window_works(
     assert "You said: still there?" in desk.window.conversation_panel.transcript_text()
 
 
-async def test_nothing_can_be_sent_before_the_memory_is_open(
+async def test_what_is_typed_before_the_memory_is_open_stays_in_the_input(
     desk: Desk, assistant: ScriptedAssistant
 ) -> None:
     stored = assistant.add_conversation("Old", [("q", "a")])
     desk.state.keep_last_conversation(stored.id)
     desk.window.show()
-    assert not desk.window.conversation_panel.input.isEnabled()
-    desk.window.run_command("send")
+    desk.window.conversation_panel.composer.show_text("typed early")
     desk.window.run_command("new_conversation")
-    await desk.open()
     assert assistant.requests == []
-    assert desk.window.conversation_panel.input.isEnabled()
+    await desk.open()
+    assert desk.window.conversation_panel.composer.text() == "typed early"
     assert desk.window.flow.shown.conversation_id == stored.id
+
+
+async def test_a_question_sent_before_the_memory_is_open_begins_a_conversation(
+    desk: Desk, assistant: ScriptedAssistant
+) -> None:
+    stored = assistant.add_conversation("Old", [("q", "a")])
+    desk.state.keep_last_conversation(stored.id)
+    desk.window.show()
+    desk.window.conversation_panel.composer.show_text("asked early")
+    desk.window.run_command("send")
+    desk.window.flow.submit()
+    await desk.open()
+    assert [request.text for request in assistant.requests] == ["asked early"]
+    assert assistant.requests[0].conversation_id is None
+    assert desk.window.flow.shown.conversation_id != stored.id
+    assert desk.window.conversation_panel.composer.text() == ""
 
 
 async def test_a_question_that_broke_something_returns_to_the_input(
