@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
 
 def settled(window: MainWindow) -> bool:
     """Filled, and one look later: what is to be said has been said."""
-    return window.conversation_panel.input.isEnabled() and window._splitter.isEnabled()
+    return window.conversation_panel.input.isEnabled() and window.sidebar.isEnabled()
 
 
 def say(word: object) -> None:
