@@ -121,6 +121,11 @@ class TurnStats:
         return self.answer_tokens / self.decode_s if self.decode_s > 0 else 0.0
 
     @property
+    def new_tokens(self) -> int:
+        """Tokens of the prompt that had to be read."""
+        return max(0, self.prompt_tokens - self.reused_tokens)
+
+    @property
     def reused_share(self) -> float:
         """Share of the prompt that needed no prefill, 0..1."""
         return self.reused_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
@@ -216,6 +221,8 @@ class EngineStatus:
     context_tokens: int = 0
     cpu_variant: str = ""
     slow_processor: bool = False
+    prefix_stable: bool = True
+    """False: the model's template rewrites history, so that little of it can be reused from turn to turn."""
     problem: Problem | None = None
 
 
@@ -333,6 +340,13 @@ class Assistant(Protocol):
 
     async def attach(self, *, name: str, text: str) -> Attachment:
         """Stores a large paste or a dropped text file as a document node."""
+        ...
+
+    def prepare(self, conversation_id: ConversationId | None) -> None:
+        """Says which conversation a question is likely in next (None: a new one); returns at once, never raises.
+
+        The model reads ahead what its prompt certainly begins with; the next turn cancels that.
+        """
         ...
 
     # -- reading ------------------------------------------------------------------------------

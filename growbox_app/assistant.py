@@ -18,6 +18,7 @@ import psutil
 from growbox_app import instance
 from growbox_app.agent.loop import AgentLoop, LoopParts
 from growbox_app.agent.turn import decode_trace
+from growbox_app.agent.warmth import IDLE_S, Idleness, Warmth
 from growbox_app.api import (
     AppEvent,
     AskRequest,
@@ -46,6 +47,7 @@ from growbox_app.engine.client import Target
 from growbox_app.engine.kv_files import KvFiles
 from growbox_app.engine.supervisor import EngineSupervisor, LoadSpec
 from growbox_app.event_fan import EventFan
+from growbox_app.executors.memory_get import MemoryGet
 from growbox_app.executors.memory_search import MemorySearch
 from growbox_app.executors.registry import Registry
 from growbox_app.logging_setup import log_to, stop_logging
@@ -53,6 +55,7 @@ from growbox_app.memory_service import MemoryService, Priority
 from growbox_app.model_room import ModelRoom
 from growbox_app.models.calibration import embedder_epoch
 from growbox_app.oracle import EngineOracle
+from growbox_app.power import saving_power
 from growbox_app.problems import problem_of
 from growbox_app.relay import AskRelay
 from growbox_app.settings.store import SettingsStore
@@ -67,6 +70,7 @@ from memory.values import (
     Conversation,
     ConversationId,
     FatigueSnapshot,
+    Layout,
     LedgerSnapshot,
     Node,
     NodeId,
@@ -96,6 +100,8 @@ class Options:
     config: MemoryConfig = dataclasses.field(default_factory=MemoryConfig)
     clock: Clock = dataclasses.field(default_factory=SystemClock)
     listen: bool = True
+    idle_s: float = IDLE_S
+    saving_power: Callable[[], bool] = saving_power
 
 
 class GrowBox:
@@ -124,12 +130,19 @@ class GrowBox:
         parts = LoopParts(
             memory=self._memory,
             engine=self._engine,
-            registry=Registry([MemorySearch(self._memory, paused=self._memory_paused)]),
+            registry=Registry(
+                [
+                    MemoryGet(self._memory, paused=self._memory_paused),
+                    MemorySearch(self._memory, paused=self._memory_paused),
+                ]
+            ),
             kv=self._kv,
             settings=self._settings,
             clock=self._options.clock,
         )
         self._loop = AgentLoop(parts)
+        idleness = Idleness(idle_s=self._options.idle_s, saving_power=self._options.saving_power)
+        self._warmth = Warmth(parts, self._loop, idleness)
         self._server: instance.InstanceServer | None = None
         self._cancelled: asyncio.Event | None = None
         self._turn_ended = asyncio.Event()
@@ -151,6 +164,7 @@ class GrowBox:
             with contextlib.suppress(OSError):  # only the hand-over of a second instance is lost
                 self._server = instance.InstanceServer(self._data_path, relay.handle)
         self._fan.subscribe(self._background.wake)
+        self._fan.subscribe(self._warmth.wake)
         self._background.start()
         self._start_load(progress)
 
@@ -160,11 +174,16 @@ class GrowBox:
 
         return MemoryEngine.open(
             self._data_path,
-            config=self._options.config,
+            config=self._memory_config(),
             clock=self._options.clock,
             sink=self._fan,
             embedder=embedder_epoch(),
         )
+
+    def _memory_config(self) -> MemoryConfig:
+        config = self._options.config
+        layout = Layout(str(self._settings.get("context.layout")))
+        return dataclasses.replace(config, paging=dataclasses.replace(config.paging, layout=layout))
 
     async def shutdown(self) -> None:
         """See `Assistant.shutdown`."""
@@ -180,6 +199,7 @@ class GrowBox:
             async with asyncio.timeout(END_S):
                 await self._turn_ended.wait()
         self._background.stop()
+        await self._warmth.close()
         await self._tasks.cancel_all()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(END_S):
@@ -213,10 +233,6 @@ class GrowBox:
         except (ProblemError, OSError) as error:
             self._engine.refuse(problem_of(error))
             return
-        await self._engine.ready()
-        newest = await self.conversations()
-        if newest and self._turn_ended.is_set():
-            await self._kv.switch_to(newest[0].id)
 
     async def _spec(self, progress: ProgressSink) -> LoadSpec:
         if self._options.scripted_engine:
@@ -250,6 +266,7 @@ class GrowBox:
         if not self._turn_ended.is_set() or self._closed:
             raise ProblemError(Problem(code=ProblemCode.BUSY))
         self._turn_ended.clear()
+        self._warmth.turn_began()
         self._cancelled = cancelled = asyncio.Event()
         try:
             async with contextlib.aclosing(self._loop.run(request, cancelled)) as events:
@@ -258,6 +275,8 @@ class GrowBox:
                         self._end_turn(
                             cancelled
                         )  # before the yield: a face may stop listening here
+                    if isinstance(event, TurnAccepted):
+                        self._warmth.turn_accepted(event.conversation.id)
                     yield event
                     if isinstance(event, TurnAccepted):
                         self._fan.tell(ConversationsChanged())
@@ -270,11 +289,24 @@ class GrowBox:
             self._cancelled = None
             self._turn_ended.set()
             self._background.turn_ended()
+            self._warmth.turn_ended()
 
     async def stop(self) -> None:
         """See `Assistant.stop`."""
         if self._cancelled is not None:
             self._cancelled.set()
+
+    def prepare(self, conversation_id: ConversationId | None) -> None:
+        """See `Assistant.prepare`."""
+        self._warmth.prepare(conversation_id)
+
+    async def prepared(self, seconds: float) -> bool:
+        """Waits, at most so long, until nothing is being prepared; for benchmarks. False: it still was."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._warmth.settled()
+                return True
+        return False
 
     async def settle(self, seconds: float) -> None:
         """Waits, at most so long, until new memories are indexed; for faces that end right after a turn."""

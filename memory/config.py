@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from memory.values import Layout
+
 
 class RagMode(StrEnum):
     """How nearest vectors are found. Source: design 4.4 "Linear and non-linear RAG"."""
@@ -184,6 +186,7 @@ class PagingConfig:
         half_life_turns: a block's heat halves in so many turns.
         page_in_heat: heat of a block that enters.
         title_characters_max: of a block in the panels.
+        layout: where blocks stand in the prompt (`memory/paging/layout.py`).
     """
 
     high_watermark: float = 0.9
@@ -193,6 +196,7 @@ class PagingConfig:
     half_life_turns: float = 8.0
     page_in_heat: float = 1.0
     title_characters_max: int = 60
+    layout: Layout = Layout.APPEND_LOG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,6 +192,13 @@ class RecallResult:
     degraded: tuple[str, ...] = ()
 
 
+class Layout(StrEnum):
+    """In which order resident blocks stand in the prompt; see `memory.paging.layout`."""
+
+    APPEND_LOG = "append_log"
+    TAIL_RING = "tail_ring"
+
+
 class BlockKind(StrEnum):
     """What a resident block holds."""
 
@@ -210,11 +217,12 @@ class PointerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One resident block of a context region. It never moves and never changes a byte while it is in.
+    """One resident block of a context region. It never moves and never changes a byte of what is rendered while it is in.
 
     `turn` groups the blocks that are rendered into one user message (memories travel inside the turn's user message).
     `text` is what is rendered, header included; `tokens` its size by the real tokenizer, template pieces included for
-    the block that opens a message. `token_ids` are the sampled ids of an assistant block.
+    the block that opens a message. `token_ids` are the sampled ids of an assistant block. `pointer` is rendered nowhere: a
+    placeholder becomes real when the block proves itself.
     """
 
     id: int
@@ -257,13 +265,19 @@ class RegionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionBlock:
-    """A block as a panel shows it."""
+    """A block as a panel shows it: `cached` as of the last prompt, `protected` with the turns that do not leave.
+
+    `role` and `created_at_ms` are those of its node.
+    """
 
     block: Block
     heat: float
     pinned: bool
     cached: bool
     title: str
+    protected: bool = False
+    role: Role = Role.NONE
+    created_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +300,25 @@ class RegionSnapshot:
     def used_tokens(self) -> int:
         """Tokens of system and resident blocks."""
         return self.system_tokens + sum(b.block.tokens for b in self.blocks)
+
+    @property
+    def cached_tokens(self) -> int:
+        """Where the last prompt stopped coming from the KV cache, in tokens from the start; 0 before the first prompt.
+
+        What the newest turn brought was new to it, whatever later calls of that turn, or evictions since, made of the count.
+        """
+        return min(self.reused_tokens, self.newest_turn_start)
+
+    @property
+    def newest_turn_start(self) -> int:
+        """Where the newest turn's first block begins, in tokens."""
+        newest = max((shown.block.turn for shown in self.blocks), default=0)
+        at = self.system_tokens
+        for shown in self.blocks:
+            if shown.block.turn == newest:
+                break
+            at += shown.block.tokens
+        return at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

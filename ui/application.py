@@ -114,6 +114,7 @@ class Life:
         window.close_wanted.connect(self._closing.set)
         self._crash_log.tell(window.say_crash)
         window.show()
+        window.conversation_panel.input.setFocus()
         starting = turns.start("start", self._start(assistant, window))
         # A start that was begun is finished even when the user closes meanwhile: it is short, and stores close cleanly only when open.
         await asyncio.wait({starting})

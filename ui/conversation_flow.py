@@ -113,6 +113,7 @@ class ConversationFlow(QObject):
         self._closing = False
         self._openings = 0
         self._found = -1
+        self._writing = False
         self._draft_timer = QTimer(self)
         self._draft_timer.setSingleShot(True)
         self._draft_timer.setInterval(DRAFT_DELAY_MS)
@@ -129,7 +130,7 @@ class ConversationFlow(QObject):
         panel.composer.recall_wanted.connect(self._recall_last)
         panel.composer.large_text.connect(self._attach_paste)
         panel.composer.files_dropped.connect(self.attach_files)
-        panel.composer.changed.connect(self._draft_timer.start)
+        panel.composer.changed.connect(self._typed)
         panel.stop_wanted.connect(self.stop)
         panel.queue_row.withdrawn.connect(self._withdraw)
         panel.empty_state.chosen.connect(self._try_suggestion)
@@ -380,6 +381,14 @@ class ConversationFlow(QObject):
         """Whether the input holds this conversation's draft."""
         return draft_key(transcript) == draft_key(self.shown)
 
+    def _typed(self) -> None:
+        """With the first letter of a question the model begins to read what stands before it."""
+        self._draft_timer.start()
+        writing = bool(self._panel.composer.text())
+        if writing and not self._writing:
+            self._assistant.prepare(self.shown.conversation_id)
+        self._writing = writing
+
     def keep_draft(self) -> None:
         """Keeps what is in the input for the shown conversation."""
         self._draft_timer.stop()
@@ -442,6 +451,7 @@ class ConversationFlow(QObject):
         if typed:
             self._hand_in(transcript, typed, ())
         self._state.keep_last_conversation(transcript.conversation_id or "")
+        self._assistant.prepare(transcript.conversation_id)
         self.opened.emit(transcript.conversation_id)
 
     async def open(self, conversation: Conversation, node_id: NodeId | None = None) -> None:

@@ -205,6 +205,7 @@ class MainWindow(QMainWindow):
         flow.opened.connect(self._conversation_opened)
         flow.busy_changed.connect(sidebar.tree.mark_busy)
         flow.memory_touched.connect(panels.refresh)
+        self.conversation_panel.phase_changed.connect(panels.show_phase)
         panels.trouble.connect(self.say_problem)
         panels.conversation_wanted.connect(self.open_conversation)
         panels.mood_changed.connect(self._show_mood)

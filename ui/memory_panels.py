@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-from growbox_app.api import Assistant, ProblemError
+from growbox_app.api import Assistant, Phase, PhaseChanged, ProblemError
 from growbox_app.tasks import TaskGroup
 from memory.ports import Clock
 from memory.values import ConversationId, NodeId
@@ -92,6 +92,13 @@ class MemoryPanels(QObject):
         self._conversation_id = conversation_id
         self.refresh()
 
+    def show_phase(self, phase: PhaseChanged | None) -> None:
+        """Shows in the region what the running turn reads; None when no turn runs in the shown conversation."""
+        if phase is None or phase.phase is Phase.RECALLING:
+            self.region.show_unread(None)
+        elif phase.phase is not Phase.TOOL and phase.total:
+            self.region.show_unread(phase.total)
+
     def refresh(self) -> None:
         """Asks for fresh snapshots soon; many calls make one pull."""
         if not self._closed and not self._timer.isActive():
@@ -118,10 +125,11 @@ class MemoryPanels(QObject):
 
     async def _pull_once(self) -> None:
         conversation_id = self._conversation_id
-        self.region.show_snapshot(await self._assistant.region(conversation_id))
-        self.queue.show_snapshot(await self._assistant.queue(conversation_id))
+        now_ms = self._clock.now_ms()
+        self.region.show_snapshot(await self._assistant.region(conversation_id), now_ms)
+        self.queue.show_snapshot(await self._assistant.queue(conversation_id), now_ms)
         ledger = await self._assistant.ledger()
-        self.ledger.show_snapshot(ledger, self._clock.now_ms())
+        self.ledger.show_snapshot(ledger, now_ms)
         self.docks["ledger"].show_figure(wording.number(len(ledger.open)))
         fatigue = await self._assistant.fatigue()
         self.fatigue.show_snapshot(fatigue)

@@ -19,6 +19,7 @@ from growbox_app.paths import resources_path
 THEMES = ("light", "dark")
 UI_PIXELS = 13
 CODE_PIXELS = 13
+SMALL_PIXELS = 11
 TITLE_PIXELS = 15
 # Bitmap-era fallbacks that fontconfig answers with when the desktop names no font; a better installed family is preferred to them.
 _LAST_RESORT = ("dejavu sans", "bitstream vera sans", "sans serif", "sans", "nimbus sans")
@@ -128,6 +129,15 @@ class Theme(QObject):
     def color(self, token: str) -> QColor:
         """The colour of a token."""
         return QColor(self.hex(token))
+
+    def between(self, first: str, second: str, share: float) -> QColor:
+        """The colour that stands `share` of the way from one token to another."""
+        start, end = self.color(first), self.color(second)
+        return QColor.fromRgbF(
+            start.redF() + (end.redF() - start.redF()) * share,
+            start.greenF() + (end.greenF() - start.greenF()) * share,
+            start.blueF() + (end.blueF() - start.blueF()) * share,
+        )
 
     def font(self, pixels: int = UI_PIXELS, *, bold: bool = False) -> QFont:
         """The interface font, with CJK fallback."""

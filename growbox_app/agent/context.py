@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from growbox_app.agent import prompts
 from growbox_app.engine import protocol as p
+from growbox_app.executors.base import ExecutorResult
+from growbox_app.executors.memory_get import MemoryGet, part_at
+from growbox_app.executors.registry import Registry
 from growbox_app.memory_service import MemoryService
-from memory.errors import BudgetExceeded
+from memory.errors import BudgetExceeded, require
 from memory.values import (
     Block,
     BlockKind,
@@ -34,6 +38,8 @@ MEMORY_SHARE = 0.25
 """Most of the region that the memories of one turn may take."""
 PAGE_SHARE = 0.125
 """Most of the region that one memory or one question may take before it is shown head…tail."""
+PART_SHARE = 0.5
+"""Most of the region that a part of a stored text may take, which was asked for and is small as a rule."""
 ATTACHED = "attached"
 """Reason of a page that is an attachment of the question."""
 ATTACHED_SHARE = 0.25
@@ -49,6 +55,8 @@ class Window:
     """The model's window as one conversation uses it, in tokens."""
 
     loaded: p.DoneLoad
+    language: str
+    tools: Registry
     system_text: str
     system_tokens: int
     reserve_tokens: int
@@ -57,6 +65,11 @@ class Window:
     def region_tokens(self) -> int:
         """What resident blocks may take."""
         return self.loaded.context_tokens - self.system_tokens - self.reserve_tokens
+
+    @property
+    def can_read_on(self) -> bool:
+        """True when the model can ask for the parts of a text that it does not see."""
+        return MemoryGet.name in self.tools.names
 
 
 class ContextAssembler:
@@ -69,6 +82,16 @@ class ContextAssembler:
         self._count = count
         self._conversation_id = conversation_id
         self._window = window
+
+    @property
+    def window(self) -> Window:
+        """The window that the prompt is made for."""
+        return self._window
+
+    @property
+    def system_text(self) -> str:
+        """The system prompt that the conversation's prompt begins with."""
+        return self._window.system_text
 
     async def open(self) -> None:
         """Opens or restores the conversation's region for this window."""
@@ -88,7 +111,7 @@ class ContextAssembler:
         return frozenset(block.node_id for block in await self.blocks())
 
     async def blocks(self) -> tuple[Block, ...]:
-        """Resident blocks, in load order."""
+        """Resident blocks, as they stand in the prompt."""
         return await self._memory.call(lambda engine: engine.blocks(self._conversation_id))
 
     async def reload(self, history: Sequence[Node]) -> None:
@@ -122,16 +145,29 @@ class ContextAssembler:
             BudgetExceeded: even the shortened question does not fit beside what is protected.
         """
         limit = self._window.region_tokens // 2
-        body = await self._body(lambda shown: prompts.question_block(question, shown), text, limit)
+        body = await self._body(
+            lambda shown: prompts.question_block(question, shown), text, limit, node=question
+        )
         return await self._enter(BlockKind.USER, question.id, body, pages)
 
     async def add_tool_result(
-        self, question: Node, name: str, text: str, pages: Sequence[Page]
+        self, question: Node, name: str, result: ExecutorResult
     ) -> tuple[Page, ...]:
-        """Pages a tool's result in as the next user message. See `add_question`."""
-        limit = int(self._window.region_tokens * PAGE_SHARE)
-        body = await self._body(lambda shown: prompts.tool_result_block(name, shown), text, limit)
-        return await self._enter(BlockKind.TOOL_RESULT, question.id, body, pages)
+        """Pages a tool's result in as the next user message. See `add_question`.
+
+        A result too big for its share becomes a node of its own first, like an attachment: what is not shown can be read on.
+        """
+        node = result.part_of
+        share = PAGE_SHARE if node is None else PART_SHARE
+        limit = int(self._window.region_tokens * share)
+        if node is None and (await self._count([result.text]))[0] > limit:
+            text = result.text
+            node = await self._memory.call(lambda engine: engine.attach(name=name, text=text))
+        body = await self._body(
+            lambda shown: prompts.tool_result_block(name, shown), result.text, limit, node=node
+        )
+        source = question if node is None or result.part_of is not None else node
+        return await self._enter(BlockKind.TOOL_RESULT, source.id, body, result.pages)
 
     async def add_answer(self, answer: Node, ids: tuple[int, ...] | None) -> None:
         """Pages an answer in, by its sampled ids where they are known; as head…tail where it cannot stay whole."""
@@ -141,16 +177,25 @@ class ContextAssembler:
         try:
             await self._make_room(size + overhead)
         except BudgetExceeded as error:
-            text, ids = await self._fit(text, limit=max(error.available - overhead, 1)), None
+            limit = max(error.available - overhead, 1)
+            text, ids = await self._fit(text, limit=limit, node=answer), None
             size = (await self._count([text]))[0]
             await self._make_room(size + overhead)
         blocks = await self.blocks()
-        turn = blocks[-1].turn if blocks else await self._next_turn()
+        turn = max(b.turn for b in blocks) if blocks else await self._next_turn()
         await self._page_in(turn, BlockKind.ASSISTANT, answer.id, text, size + overhead, ids=ids)
 
     async def messages(self) -> tuple[p.Message, ...]:
-        """The conversation as the engine takes it: system, then the resident blocks in load order."""
-        return render(self._window.system_text, await self.blocks())
+        """The conversation as the engine takes it: system, then the resident blocks.
+
+        Raises:
+            InvariantError: they leave no room for the answer.
+        """
+        window, blocks = self._window, await self.blocks()
+        used = window.system_tokens + sum(block.tokens for block in blocks)
+        fits = used + window.reserve_tokens <= window.loaded.context_tokens
+        require(fits, "system, blocks and reserve exceed the window")
+        return render(window.system_text, blocks)
 
     # -- inside ---------------------------------------------------------------------------------
     async def _enter(
@@ -173,10 +218,13 @@ class ContextAssembler:
         loaded = self._window.loaded
         return loaded.user_overhead if role is Role.USER else loaded.assistant_overhead
 
-    async def _body(self, render: Callable[[str], str], text: str, limit: int) -> str:
+    async def _body(
+        self, render: Callable[[str], str], text: str, limit: int, *, node: Node | None
+    ) -> str:
         """A rendered block of at most `limit` tokens, its header and the template's pieces included."""
         around = (await self._count([render("")]))[0] + self._window.loaded.user_overhead
-        return render(await self._fit(text, limit=max(limit - around - BOUNDARY_TOKENS, 1)))
+        room = max(limit - around - BOUNDARY_TOKENS, 1)
+        return render(await self._fit(text, limit=room, node=node))
 
     async def _fitting(self, pages: Sequence[Page]) -> tuple[list[Page], list[str], list[int]]:
         """The pages that fit the turn's share, rendered and counted; resident ones stay where they are."""
@@ -190,7 +238,8 @@ class ContextAssembler:
             if page.resident:
                 continue
             share = ATTACHED_SHARE if page.reason == ATTACHED else PAGE_SHARE
-            shown = await self._fit(page.node.content, limit=int(region * share))
+            content = page.node.content
+            shown = await self._fit(content, limit=int(region * share), node=page.node)
             text = prompts.memory_block(page, shown)
             size = (await self._count([text]))[0]
             if size <= room:
@@ -200,16 +249,23 @@ class ContextAssembler:
                 tokens.append(size)
         return entered, blocks, tokens
 
-    async def _fit(self, text: str, *, limit: int) -> str:
-        """The text, or its head…tail within `limit` tokens; what is left out is said, never silently cut."""
+    async def _fit(self, text: str, *, limit: int, node: Node | None) -> str:
+        """The text, or its head…tail within `limit` tokens; what is left out is said, and where to read it in `node`."""
         size = (await self._count([text]))[0]
         characters = len(text)
         shown = text
         while size > limit and characters > 80:
             characters = int(characters * limit / size * 0.95)
-            shown = head_tail(text, characters)
+            shown = head_tail(text, characters, partial(self._cut, node, text))
             size = (await self._count([shown]))[0]
         return shown
+
+    def _cut(self, node: Node | None, text: str, head: int, characters: int) -> str:
+        language = self._window.language
+        if node is None or not self._window.can_read_on:
+            return prompts.cut_line(language, characters)
+        part = part_at(node.content, max(node.content.find(text), 0) + head)
+        return prompts.cut_reference(language, characters, node, part)
 
     async def _make_room(self, tokens: int) -> None:
         await self._memory.call(lambda engine: engine.make_room(self._conversation_id, tokens))
@@ -276,12 +332,12 @@ def render(system_text: str, blocks: Sequence[Block]) -> tuple[p.Message, ...]:
     return tuple(messages)
 
 
-def head_tail(text: str, characters: int) -> str:
-    """The first two thirds and the last third of `characters`, with a line that says what is left out."""
+def head_tail(text: str, characters: int, cut: Callable[[int, int], str]) -> str:
+    """The first two thirds and the last third of `characters`; between them `cut(shown before it, left out)`."""
     head = max(characters * 2 // 3, 1)
     tail = max(characters - head, 1)
     left_out = len(text) - head - tail
-    return f"{text[:head]}\n[… {left_out} characters not shown …]\n{text[-tail:]}"
+    return f"{text[:head]}\n{cut(head, left_out)}\n{text[-tail:]}"
 
 
 def resumable(history: Sequence[Node], before: NodeId) -> list[Node]:

@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOOL_ROUNDS_MAX = 3
-TOOLS_WINDOW_MIN = 4096
-"""Below this window the tool list would cost more than it brings. Source: design 4.3."""
 CHECKPOINT_S = 1.0
 CITED_HEAT = 1.0
 SILENCE_S = 90.0
@@ -170,26 +168,30 @@ class AgentLoop:
 
     async def _work(self, turn: Turn, request: AskRequest) -> AsyncGenerator[TurnEvent, None]:
         yield PhaseChanged(phase=Phase.RECALLING, detail=self._parts.engine.status.phase.value)
-        context = await _unless(turn.cancelled, self._prepare(turn, request))
-        yield MemoriesFound(memories=turn.memories())
+        context: ContextAssembler | None = None
         try:
+            context = await _unless(turn.cancelled, self._prepare(turn, request))
+            yield MemoriesFound(memories=turn.memories())
             async with contextlib.aclosing(self._rounds(turn, context)) as events:
                 async for event in events:
                     yield event
         finally:
-            if turn.text:  # also half an answer stays resident: the reader has seen it
-                await self._keep_answer(turn, context)
+            if context is not None and turn.text and turn.visible.strip():
+                await self._keep_answer(turn, context)  # also half of one: the reader has seen it
+            else:
+                await self._retract(turn)
 
     async def _prepare(self, turn: Turn, request: AskRequest) -> ContextAssembler:
         """Everything before the first token: recall, paging, and the conversation's own KV image."""
         await self._parts.engine.ready()
         context = await self._open_context(turn)
+        blocks = await context.blocks()
+        turn.newest_block = max((block.id for block in blocks), default=0)
         found = await self._recall(turn, request, await context.resident())
         pages = (*await self._attached(request), *found)
         entered = await context.add_question(turn.question, turn.question.content, pages=pages)
         turn.pages = [page for page in pages if page.resident or page in entered]
-        await self._warm(turn, [page for page in turn.pages if page.resident], REHIT_HEAT)
-        await self._parts.kv.switch_to(turn.conversation.id)
+        await self._parts.kv.switch_to(turn.conversation.id, system_text=context.system_text)
         return context
 
     async def _attached(self, request: AskRequest) -> tuple[Page, ...]:
@@ -212,7 +214,7 @@ class AgentLoop:
                     yield event
             if round_number == TOOL_ROUNDS_MAX:
                 return
-            call = parse_tool_call(turn.text, self._parts.registry.names)
+            call = parse_tool_call(turn.text, context.window.tools.names)
             if call is None:
                 return
             turn.visible = before
@@ -223,30 +225,35 @@ class AgentLoop:
     async def _open_context(self, turn: Turn) -> ContextAssembler:
         conversation_id = turn.conversation.id
         history = await self._memory.call(lambda engine: engine.messages(conversation_id))
-        window = await self._window(history[0].content)
-        context = ContextAssembler(self._memory, self._count, conversation_id, window)
+        window = await self.window(history[0].content)
+        context = ContextAssembler(self._memory, self.count, conversation_id, window)
         await context.open()
         await context.reload(resumable(history, turn.question.id))
         return context
 
-    async def _window(self, first_question: str) -> Window:
+    async def system_text(self, language: str) -> str:
+        """The system prompt of conversations in a language, now."""
         loaded = await self._parts.engine.ready()
-        settings = self._parts.settings
-        text = prompts.system_prompt(
-            prompts.prompt_language(first_question),
-            tools=self._parts.registry.tool_list() if self._tools_fit(loaded) else "",
-            instructions=str(settings.get("models.instructions")),
-        )
-        wanted = int(settings.get("models.answer_tokens"))
-        return Window(
-            loaded=loaded,
-            system_text=text,
-            system_tokens=(await self._count([text]))[0] + loaded.base_overhead,
-            reserve_tokens=min(wanted, loaded.context_tokens // 4),
+        return prompts.system_prompt(
+            language,
+            tools=self._parts.registry.for_window(loaded.context_tokens).tool_list(),
+            instructions=str(self._parts.settings.get("models.instructions")),
         )
 
-    def _tools_fit(self, loaded: p.DoneLoad) -> bool:
-        return loaded.context_tokens >= TOOLS_WINDOW_MIN
+    async def window(self, first_question: str) -> Window:
+        """The model's window as the conversation that began with this question uses it."""
+        loaded = await self._parts.engine.ready()
+        language = prompts.prompt_language(first_question)
+        text = await self.system_text(language)
+        wanted = int(self._parts.settings.get("models.answer_tokens"))
+        return Window(
+            loaded=loaded,
+            language=language,
+            tools=self._parts.registry.for_window(loaded.context_tokens),
+            system_text=text,
+            system_tokens=(await self.count([text]))[0] + loaded.base_overhead,
+            reserve_tokens=min(wanted, loaded.context_tokens // 4),
+        )
 
     async def _recall(
         self, turn: Turn, request: AskRequest, resident: frozenset[NodeId]
@@ -332,21 +339,20 @@ class AgentLoop:
     async def _chat_request(
         self, turn: Turn, context: ContextAssembler, round_number: int
     ) -> p.Chat:
-        loaded = await self._parts.engine.ready()
         settings = self._parts.settings
-        tools = self._tools_fit(loaded) and round_number < TOOL_ROUNDS_MAX
+        grammar = context.window.tools.grammar() if round_number < TOOL_ROUNDS_MAX else ""
         return p.Chat(
             id=self._parts.engine.client.next_id(),
             messages=await context.messages(),
             date=prompts.local_date(turn.conversation.created_at_ms),
-            max_tokens=min(int(settings.get("models.answer_tokens")), loaded.context_tokens // 4),
+            max_tokens=context.window.reserve_tokens,
             temperature=float(settings.get("models.temperature")),
             top_p=0.9,
             seed=turn.question.seq & 0xFFFFFFFF,
             prefix=tuple(turn.ids),
-            grammar=self._parts.registry.grammar() if tools else "",
-            trigger=TRIGGER if tools else "",
-            barred=() if tools else (TRIGGER,),
+            grammar=grammar,
+            trigger=TRIGGER if grammar else "",
+            barred=() if grammar else (TRIGGER,),
         )
 
     async def _run_tool(
@@ -358,7 +364,7 @@ class AgentLoop:
         repeated = call.fingerprint in turn.calls
         turn.calls.add(call.fingerprint)
         result = REPEATED if repeated else await self._dispatch(turn, context, call)
-        entered = await context.add_tool_result(turn.question, call.name, result.text, result.pages)
+        entered = await context.add_tool_result(turn.question, call.name, result)
         turn.pages += entered
         arguments = ", ".join(call.arguments.values())
         yield ToolCalled(name=call.name, arguments=arguments, result=result.summary, ok=result.ok)
@@ -374,7 +380,7 @@ class AgentLoop:
             resident=await context.resident(),
         )
         return await _unless(
-            turn.cancelled, self._parts.registry.dispatch(call.name, call.arguments, scene)
+            turn.cancelled, context.window.tools.dispatch(call.name, call.arguments, scene)
         )
 
     # -- keeping ------------------------------------------------------------------------------
@@ -404,11 +410,29 @@ class AgentLoop:
         answer = replace(turn.answer, content=turn.text)
         await context.add_answer(answer, tuple(turn.ids))
         cited = turn.cited()
+        again = [page for page in turn.pages if page.resident]
+        exact = [page for page in again if page.way is not Way.RAG]
+        await self._warm(turn, again, REHIT_HEAT)
         await self._warm(turn, cited, CITED_HEAT)
+        await self._confirm(turn, [*exact, *cited])
         query = turn.question.content[:QUERY_CHARACTERS_MAX]
         await self._memory.call(
             lambda engine: engine.learn_used(query=query, question_id=turn.question.id, used=cited)
         )
+
+    async def _retract(self, turn: Turn) -> None:
+        """A turn without a visible word leaves nothing in the region; the next prompt is as if it had not been.
+
+        Two things stay: evictions made to fit it, and its number, by which heat cools one turn further.
+        """
+        after = turn.newest_block
+        if after is not None:
+            await self._memory.call(lambda engine: engine.retract(turn.conversation.id, after))
+
+    async def _confirm(self, turn: Turn, pages: Sequence[Page]) -> None:
+        ids = [page.node.id for page in pages]
+        if ids:
+            await self._memory.call(lambda engine: engine.confirm(turn.conversation.id, ids))
 
     async def _warm(self, turn: Turn, pages: Sequence[Page], amount: float) -> None:
         ids = [page.node.id for page in pages]
@@ -446,7 +470,8 @@ class AgentLoop:
             answer=answer, status=status, memories=memories, stats=turn.stats, problem=problem
         )
 
-    async def _count(self, texts: Sequence[str]) -> Sequence[int]:
+    async def count(self, texts: Sequence[str]) -> Sequence[int]:
+        """Tokens of each text, as content, by the loaded model."""
         try:
             return await self._count_now(texts)
         except EngineDied:

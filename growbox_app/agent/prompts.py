@@ -9,6 +9,7 @@ import datetime
 import re
 from functools import cache
 
+from growbox_app.executors.memory_get import handle
 from growbox_app.paths import resources_path
 from memory.values import Node, Page, Role
 
@@ -64,6 +65,17 @@ def memory_block(page: Page, text: str) -> str:
 def question_block(question: Node, text: str) -> str:
     """A question under its time stamp; the current time stands here and never in the prefix."""
     return f"[{stamp(question.created_at_ms)}]\n{text}"
+
+
+def cut_line(language: str, characters: int) -> str:
+    """Stands where a text is not shown in full, in a window that has no room to read on."""
+    return prompt(language, "cut").format(characters=f"{characters:,}")
+
+
+def cut_reference(language: str, characters: int, node: Node, part: int) -> str:
+    """The same, with the call that reads on from there."""
+    fields = {"characters": f"{characters:,}", "id": handle(node), "part": part}
+    return prompt(language, "cut_reference").format(**fields)
 
 
 def tool_result_block(name: str, text: str) -> str:

@@ -21,7 +21,8 @@ class Turn:
     """One running turn. Mutable: owned by the loop that runs it.
 
     `text` and `ids` are what the model wrote in the running round; `visible` is what the reader saw, over all rounds, without
-    tool calls. Only `visible` is ever stored as the answer.
+    tool calls. Only `visible` is ever stored as the answer. `newest_block` is the newest resident block before the turn's own
+    (0: none), None until the region is open.
     """
 
     conversation: Conversation
@@ -35,6 +36,7 @@ class Turn:
     stats: TurnStats = field(default_factory=TurnStats)
     calls: set[str] = field(default_factory=set)
     restarted: bool = False
+    newest_block: int | None = None
 
     def take(self, delta: p.Delta) -> str:
         """Adds what was just written; returns its text."""

@@ -35,6 +35,18 @@ class ChatModel:
     threads: int
 
 
+def prefill_progress(
+    request_id: int, started: float, total: int, send: Send
+) -> Callable[[int], None]:
+    """A callback that sends a progress frame for each slice; `started` on the monotonic clock."""
+
+    def told(done: int) -> None:
+        rate = done / max(time.monotonic() - started, 1e-6)
+        send(p.PrefillProgress(id=request_id, done=done, total=total, rate=rate))
+
+    return told
+
+
 class Generation:
     """Runs one `Chat` request."""
 
@@ -65,7 +77,8 @@ class Generation:
         started = time.monotonic()
         ids = self._prompt + list(self._request.prefix)
         kept = self._sequence.keep_prefix(ids)
-        complete = self._sequence.prefill(ids, kept, self._progress(started, len(ids) - kept))
+        told = prefill_progress(self._request.id, started, len(ids) - kept, self._send)
+        complete = self._sequence.prefill(ids, kept, told)
         prefill_s = time.monotonic() - started
         reason = "cancelled"
         first_s = 0.0
@@ -85,14 +98,6 @@ class Generation:
             decode_s=max(time.monotonic() - started - prefill_s, 0.0),
             first_token_s=first_s,
         )
-
-    def _progress(self, started: float, total: int) -> Callable[[int], None]:
-        def told(done: int) -> None:
-            rate = done / max(time.monotonic() - started, 1e-6)
-            frame = p.PrefillProgress(id=self._request.id, done=done, total=total, rate=rate)
-            self._send(frame)
-
-        return told
 
     def _sampler(self) -> Sampler:
         return Sampler(self._llama, self._sequence, self._tokenizer, self._request)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import collections
 import ctypes
-import json
 import os
 import time
 from collections.abc import Callable
@@ -22,13 +21,14 @@ from typing import Any
 import numpy as np
 import psutil
 
-from growbox_app.engine import native
+from growbox_app.engine import kv_image, native
 from growbox_app.engine import protocol as p
 from growbox_app.engine.embedder import Embedder
 from growbox_app.engine.generation import ChatModel, Generation, Send
 from growbox_app.engine.sequence import AbortFlag, Sequence0
 from growbox_app.engine.textual import judge_messages
 from growbox_app.engine.tokenizer import Renderer, Tokenizer
+from growbox_app.engine.warming import warm
 from growbox_app.engine.worker import Worker, prepare_child
 
 
@@ -104,6 +104,7 @@ class LlamaBackend:
             name=self._description(),
             context_tokens=llama.llama_n_ctx(self._foreground.context),
             tokenizer=request.chat_sha256[:16],
+            kv=kv_image.name_of(self._fingerprint),
             base_overhead=base,
             user_overhead=user,
             assistant_overhead=assistant,
@@ -121,8 +122,8 @@ class LlamaBackend:
                 return p.DoneCount(id=request.id, counts=counts)
             case p.Measure():
                 return self._measure(request)
-            case p.Chat():
-                return Generation(self._chat_model(), request, send).run()
+            case p.Chat() | p.Warm():
+                return self._decode(request, send)
             case p.Embed():
                 vectors = self._embedder.embed(request.texts, request.kind, breathe)
                 data = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
@@ -197,6 +198,11 @@ class LlamaBackend:
         )
 
     # -- answers ------------------------------------------------------------------------------
+    def _decode(self, request: p.Chat | p.Warm, send: Send) -> p.Answer:
+        if isinstance(request, p.Warm):
+            return warm(self._chat_model(), request, send)
+        return Generation(self._chat_model(), request, send).run()
+
     def _measure(self, request: p.Measure) -> p.DoneMeasure:
         ids = self._renderer.ids(request.messages, request.date)
         cached = 0
@@ -240,37 +246,27 @@ class LlamaBackend:
         ids = self._foreground.ids
         if not ids:
             return p.DoneKv(id=request.id, tokens=0, bytes=0)
-        temporary = path.with_suffix(".tmp")
+        temporary = kv_image.temporary_of(path)
         tokens = (ctypes.c_int32 * len(ids))(*ids)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            size = self._llama.llama_state_seq_save_file(
+            written = self._llama.llama_state_seq_save_file(
                 self._foreground.context, os.fsencode(temporary), 0, tokens, len(ids)
             )
-            if not size:
+            if not written:
                 raise OSError("llama_state_seq_save_file wrote nothing")
-            with temporary.open("rb+") as stream:
-                os.fsync(stream.fileno())
-            sidecar = dict(self._fingerprint, tokens=len(ids), bytes=temporary.stat().st_size)
-            path.with_suffix(".json").unlink(missing_ok=True)
-            temporary.replace(path)
-            path.with_suffix(".json").write_text(json.dumps(sidecar), encoding="utf-8")
+            size = kv_image.seal(path, self._fingerprint, tokens=len(ids))
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise p.EngineFault("disk_full", str(error), path=str(path)) from error
-        return p.DoneKv(id=request.id, tokens=len(ids), bytes=int(size))
+        return p.DoneKv(id=request.id, tokens=len(ids), bytes=size)
 
     def _restore(self, request: p.RestoreKv) -> p.DoneKv:
         path = Path(request.path)
         cold = p.DoneKv(id=request.id, tokens=0, bytes=0)
-        try:
-            sidecar = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-            size = path.stat().st_size
-        except (OSError, ValueError):
+        capacity = kv_image.sealed_tokens(path, self._fingerprint)
+        if not capacity:
             return cold
-        if sidecar != dict(self._fingerprint, tokens=sidecar.get("tokens"), bytes=size):
-            return cold
-        capacity = int(sidecar["tokens"])
         tokens = (ctypes.c_int32 * capacity)()
         count = ctypes.c_size_t(0)
         self._foreground.cut(0)
@@ -281,7 +277,7 @@ class LlamaBackend:
             self._foreground.cut(0)
             return cold
         self._foreground.ids = list(tokens[: count.value])
-        return p.DoneKv(id=request.id, tokens=count.value, bytes=size)
+        return p.DoneKv(id=request.id, tokens=count.value, bytes=path.stat().st_size)
 
 
 def load_variant(variant: str) -> None:

@@ -72,6 +72,18 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, tag="chat"):
     barred: tuple[str, ...] = ()
 
 
+class Warm(msgspec.Struct, frozen=True, kw_only=True, tag="warm"):
+    """Decodes ahead of time what every continuation of a conversation begins with, and answers nothing.
+
+    Afterwards the foreground context holds exactly that, or – when something urgent came in between – its beginning. A
+    system message alone stands for every new conversation.
+    """
+
+    id: int
+    messages: tuple[Message, ...]
+    date: str
+
+
 class Embed(msgspec.Struct, frozen=True, kw_only=True, tag="embed"):
     """Embeds texts. Queries go before everything but control; passages after everything."""
 
@@ -98,7 +110,7 @@ class SaveKv(msgspec.Struct, frozen=True, kw_only=True, tag="save_kv"):
 
 
 class RestoreKv(msgspec.Struct, frozen=True, kw_only=True, tag="restore_kv"):
-    """Restores the foreground sequence; a wrong fingerprint or a damaged file means cold, not an error."""
+    """Restores the foreground sequence; a wrong fingerprint or checksum means cold, not an error."""
 
     id: int
     path: str
@@ -121,7 +133,18 @@ class Shutdown(msgspec.Struct, frozen=True, kw_only=True, tag="shutdown"):
 
 
 Request: TypeAlias = (
-    Load | Count | Measure | Chat | Embed | Judge | SaveKv | RestoreKv | Stats | Cancel | Shutdown
+    Load
+    | Count
+    | Measure
+    | Chat
+    | Warm
+    | Embed
+    | Judge
+    | SaveKv
+    | RestoreKv
+    | Stats
+    | Cancel
+    | Shutdown
 )
 
 
@@ -152,7 +175,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, tag="delta"):
 class DoneLoad(msgspec.Struct, frozen=True, kw_only=True, tag="done_load"):
     """The models are ready.
 
-    `tokenizer` is the fingerprint that sampled ids belong to. The overheads are the template's tokens around one message;
+    `tokenizer` is the fingerprint that sampled ids belong to, `kv` the one that saved images belong to. The overheads are the template's tokens around one message;
     `base_overhead` includes the generation prompt. `prefix_stable` is False when the template rewrites history: this costs
     speed, not correctness.
     """
@@ -161,6 +184,7 @@ class DoneLoad(msgspec.Struct, frozen=True, kw_only=True, tag="done_load"):
     name: str
     context_tokens: int
     tokenizer: str
+    kv: str
     base_overhead: int
     user_overhead: int
     assistant_overhead: int
@@ -194,6 +218,15 @@ class DoneChat(msgspec.Struct, frozen=True, kw_only=True, tag="done_chat"):
     prefill_s: float
     decode_s: float
     first_token_s: float
+
+
+class DoneWarm(msgspec.Struct, frozen=True, kw_only=True, tag="done_warm"):
+    """What was decoded now and what the cache had, of `total` tokens; less than it in sum when the work was cut short."""
+
+    id: int
+    prefilled: int
+    reused: int
+    total: int
 
 
 class DoneEmbed(msgspec.Struct, frozen=True, kw_only=True, tag="done_embed"):
@@ -248,6 +281,7 @@ Answer: TypeAlias = (
     | DoneCount
     | DoneMeasure
     | DoneChat
+    | DoneWarm
     | DoneEmbed
     | DoneJudge
     | DoneKv

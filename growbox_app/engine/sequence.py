@@ -50,15 +50,17 @@ class Sequence0:
 
     def keep_prefix(self, ids: Sequence[int]) -> int:
         """Drops what differs from `ids` and returns how many tokens stay. The last is always decoded again."""
-        kept = 0
-        limit = min(len(self.ids), len(ids) - 1)
-        while kept < limit and self.ids[kept] == ids[kept]:
-            kept += 1
+        kept = min(self.common(ids), len(ids) - 1)
         self.cut(kept)
         return kept
 
+    def common(self, ids: Sequence[int]) -> int:
+        """How many tokens at the beginning of `ids` the cache holds."""
+        limit = min(len(self.ids), len(ids))
+        return next((at for at in range(limit) if self.ids[at] != ids[at]), limit)
+
     def cut(self, length: int) -> None:
-        """Forgets everything behind `length`."""
+        """Forgets everything behind `length`, also what an aborted decode has left there."""
         if not self._llama.llama_memory_seq_rm(self._memory, 0, length, -1):
             self._llama.llama_memory_clear(self._memory, True)
             length = 0
@@ -87,7 +89,8 @@ class Sequence0:
         """Decodes `ids[kept:]` in slices, telling the count done after each. False: aborted.
 
         The last token always goes alone: its logits then come from a batch of one, whether the rest was decoded just now,
-        reused or restored, so greedy answers do not depend on it (batch size changes float rounding).
+        reused or restored (batch size changes float rounding). What stands before it was rounded in the batches that it
+        came in, so a cold answer may still part from a reused one where two tokens are all but equal.
         """
         last = len(ids) - 1
         bounds = [*range(kept, last, PREFILL_SLICE), last, len(ids)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from growbox_app.engine import protocol as p
 from growbox_app.engine.client import EngineClient, EngineDied, Target
 from growbox_app.tasks import TaskGroup
 from memory.ports import Clock
+
+_LOG = logging.getLogger(__name__)
 
 DEATHS_MAX = 3
 DEATHS_WINDOW_S = 300.0
@@ -176,7 +179,14 @@ class EngineSupervisor:
             elif isinstance(answer, p.DoneLoad):
                 self.loaded = answer
                 self.generation += 1
-                self._set(EnginePhase.READY, progress=1.0, context_tokens=answer.context_tokens)
+                if not answer.prefix_stable:
+                    _LOG.warning("the chat template of %s rewrites history", answer.name)
+                self._set(
+                    EnginePhase.READY,
+                    progress=1.0,
+                    context_tokens=answer.context_tokens,
+                    prefix_stable=answer.prefix_stable,
+                )
                 self._settled.set()
 
     def _fail(self, fault: p.EngineFault) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from growbox_app.engine import protocol as p
-from growbox_app.engine.template import ChatTemplate, Piece
+from growbox_app.engine.template import ChatTemplate, Piece, Segment, Slot
 
 
 class Tokenizer:
@@ -123,8 +123,23 @@ class Renderer:
 
     def ids(self, messages: Sequence[p.Message], date: str, *, generate: bool = True) -> list[int]:
         """Ids of the rendered conversation."""
+        segments = self._template.segments(messages, date=date, generate=generate)
+        return self._ids_of(segments, messages)
+
+    def certain(self, messages: Sequence[p.Message], date: str) -> list[int]:
+        """Ids that every continuation of a conversation begins with, whatever is said next.
+
+        The next words join a user message that stands last; behind anything else they open a new one.
+        """
+        joins = messages[-1].role == "user"
+        rows = [*messages] if joins else [*messages, p.Message(role="user", parts=("",))]
+        segments = self._template.segments(rows, date=date)
+        last = max(at for at, segment in enumerate(segments) if isinstance(segment, Slot))
+        return self._ids_of(segments[: last + joins], rows)
+
+    def _ids_of(self, segments: Sequence[Segment], messages: Sequence[p.Message]) -> list[int]:
         ids: list[int] = []
-        for segment in self._template.segments(messages, date=date, generate=generate):
+        for segment in segments:
             if isinstance(segment, Piece):
                 ids += self._tokenizer.raw(segment.text, special=True)
                 continue

@@ -1,7 +1,9 @@
 """The engine process's loop: one thread decodes, one thread reads the pipe.
 
 Owns the request queue. Priorities: control, then the foreground (chat, counting, query embedding, KV), then judging, then
-passage embedding; long passage jobs let higher ones in between batches, so indexing never runs beside a decoding chat model.
+passage embedding, then warming; long passage jobs let higher ones in between batches, so indexing never runs beside a
+decoding chat model. A running `Warm` gives way at once to anything the user may be waiting for: it is cut short, and what it
+has decoded stays. Only passages wait for it, or one long book would keep every conversation cold.
 Cancel reaches a waiting request by dropping it and a running one by `Backend.abort`. When the pipe ends (the application
 died) the reader thread ends the process at once, also in the middle of a prefill. Holds no truth: a crash loses nothing.
 """
@@ -49,13 +51,15 @@ _PRIORITY: dict[type, int] = {
     p.SaveKv: 1,
     p.RestoreKv: 1,
     p.Judge: 2,
+    p.Warm: 4,
 }
+_PASSAGES = 3
 
 
 def priority_of(request: p.Request) -> int:
     """0 is served first."""
     if isinstance(request, p.Embed):
-        return 1 if request.kind == "query" else 3
+        return 1 if request.kind == "query" else _PASSAGES
     return _PRIORITY.get(type(request), 0)
 
 
@@ -68,7 +72,7 @@ class Worker:
         self._lock = threading.Condition()
         self._queue: list[tuple[int, int, p.Request]] = []
         self._order = itertools.count()
-        self._running: list[int] = []
+        self._running: list[p.Request] = []
         self._cancelled: set[int] = set()
         self._ending = False
         self._send_lock = threading.Lock()
@@ -104,20 +108,25 @@ class Worker:
             else:
                 entry = (priority_of(request), next(self._order), request)
                 heapq.heappush(self._queue, entry)
+                if self._warming() and priority_of(request) < _PASSAGES:
+                    self._backend.abort(True)
             self._lock.notify_all()
 
+    def _warming(self) -> bool:
+        return bool(self._running) and isinstance(self._running[-1], p.Warm)
+
     def _cancel(self, target: int) -> None:
-        if self._running and self._running[-1] == target:
+        known = [*map(_id, self._running), *(_id(entry[2]) for entry in self._queue)]
+        if target in known:
             self._cancelled.add(target)
+        if self._running and _id(self._running[-1]) == target:
             self._backend.abort(True)
-        elif target in self._running or any(_id(entry[2]) == target for entry in self._queue):
-            self._cancelled.add(target)
 
     # -- decoding thread ----------------------------------------------------------------------
     def _take(self) -> p.Request:
         """Pops the most urgent request and marks it running, in one step under the lock: no cancel falls between."""
         request = heapq.heappop(self._queue)[2]
-        self._running.append(_id(request))
+        self._running.append(request)
         return request
 
     def _serve(self, request: p.Request) -> None:
@@ -132,7 +141,7 @@ class Worker:
             )
         finally:
             with self._lock:
-                self._running.remove(request_id)
+                self._running.remove(request)
                 self._cancelled.discard(request_id)
                 self._backend.abort(False)
         self._send(answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from growbox_app.executors.base import CallContext, ExecutorResult, Risk
+from growbox_app.executors.base import CORE_WINDOW_MIN, CallContext, ExecutorResult, Risk
 from growbox_app.memory_service import MemoryService
 from memory.values import RecallQuery
 
@@ -22,6 +22,7 @@ class MemorySearch:
     description = "Searches all earlier conversations and notes on this computer."
     parameters: Mapping[str, str] = {"query": "what to look for, in a few words"}
     risk = Risk.SAFE
+    window_min = CORE_WINDOW_MIN
 
     def __init__(self, memory: MemoryService, *, paused: Callable[[], bool]) -> None:
         """Takes the memory, and whether the user has paused it (asked at each call)."""

@@ -25,6 +25,10 @@ class Registry:
             executor.name: executor for executor in sorted(executors, key=lambda e: e.name)
         }
 
+    def for_window(self, tokens: int) -> Registry:
+        """The executors that a window of so many tokens has room for."""
+        return Registry(e for e in self._executors.values() if tokens >= e.window_min)
+
     @property
     def names(self) -> frozenset[str]:
         """Names of all executors."""
@@ -45,7 +49,9 @@ class Registry:
         )
 
     def grammar(self) -> str:
-        """GBNF of one call of any executor, beginning with the trigger."""
+        """GBNF of one call of any executor, beginning with the trigger; empty without executors."""
+        if not self._executors:
+            return ""
         names = [name.replace("_", "-") for name in self._executors]
         lines = [f'root ::= "{TRIGGER}" [ \\n]? call [ \\n]? "{CLOSER}"']
         lines.append("call ::= " + " | ".join(f"call-{name}" for name in names))

@@ -129,6 +129,12 @@ _ALL = (
         help="Your own instructions, added to the system prompt of new conversations.",
     ),
     Setting(
+        key="models.prewarm",
+        section="models",
+        default=True,
+        help="Reads ahead while you are idle, so that answers begin sooner; off while power is saved.",
+    ),
+    Setting(
         key="memory.pages_max",
         section="memory",
         default=6,
@@ -142,6 +148,14 @@ _ALL = (
         section="memory",
         default=False,
         help="While on, nothing is recalled; conversations are still kept.",
+    ),
+    Setting(
+        key="context.layout",
+        section="memory",
+        default="append_log",
+        choices=("append_log", "tail_ring"),
+        needs_restart=True,
+        help="Order of the context: one growing log, which is fast, or the original ring of newest turns behind the memories.",
     ),
     Setting(
         key="memory.kv_bytes_max",

@@ -177,6 +177,10 @@ class MemoryEngine:
         """A node by id."""
         return self._stores.timeline.node(node_id)
 
+    def node_at(self, seq: int) -> Node | None:
+        """A node by its place on the timeline."""
+        return self._stores.timeline.node_at(seq)
+
     def search_messages(self, text: str, limit: int = 50) -> tuple[Node, ...]:
         """Messages with all words, or with the text as it stands; newest first."""
         return self._journal.search_messages(text, limit)
@@ -241,7 +245,7 @@ class MemoryEngine:
         self._tell_fatigue()
 
     def blocks(self, conversation_id: ConversationId) -> tuple[Block, ...]:
-        """Resident blocks in load order."""
+        """Resident blocks as they stand in the prompt: in load order, unless the layout says otherwise."""
         self._guard()
         return self._regions.blocks(conversation_id)
 
@@ -279,7 +283,7 @@ class MemoryEngine:
         return self._regions.page_in(conversation_id, block)
 
     def make_room(self, conversation_id: ConversationId, needed_tokens: int) -> tuple[Block, ...]:
-        """Evicts in one batch when the high watermark would be passed.
+        """Evicts in one batch when so many more tokens would not fit the budget.
 
         Raises:
             BudgetExceeded: not possible without protected blocks; nothing was evicted.
@@ -289,12 +293,32 @@ class MemoryEngine:
         self._tell_fatigue()
         return removed
 
+    def compact_region(self, conversation_id: ConversationId) -> tuple[Block, ...]:
+        """Evicts ahead of time, in idle time, where the next turn would have to wait for it."""
+        self._guard()
+        removed = self._regions.compact(conversation_id)
+        self._tell_fatigue()
+        return removed
+
     def warm(
         self, conversation_id: ConversationId, node_ids: Iterable[NodeId], amount: float
     ) -> None:
         """Adds heat to the resident blocks of nodes."""
         self._guard()
         self._regions.warm(conversation_id, node_ids, amount)
+
+    def confirm(self, conversation_id: ConversationId, node_ids: Iterable[NodeId]) -> None:
+        """Makes the resident placeholders of nodes real: found again by an exact way, or cited."""
+        self._guard()
+        self._regions.confirm(conversation_id, node_ids)
+
+    def retract(self, conversation_id: ConversationId, after_block_id: int) -> tuple[Block, ...]:
+        """Takes back every block that entered after one (0: all): the turn they came for ended without a word.
+
+        The nodes stay on the timeline, and what was evicted to make room for them stays evicted.
+        """
+        self._guard()
+        return self._regions.retract(conversation_id, after_block_id)
 
     def pin(self, conversation_id: ConversationId, block_id: int, pinned: bool) -> None:
         """Sets or clears a pin."""

@@ -14,6 +14,7 @@ from memory.text import title
 from memory.values import (
     Block,
     ConversationId,
+    Node,
     NodeId,
     QueueEntry,
     QueueSnapshot,
@@ -21,6 +22,7 @@ from memory.values import (
     RegionSnapshot,
     RegionState,
     ResidentBlock,
+    Role,
 )
 
 
@@ -42,7 +44,7 @@ class Regions:
         """
         region = self._find(conversation_id)
         if region is None:
-            region = ContextRegion(wanted, self._config)
+            region = ContextRegion(wanted, self._config, layout=self._config.layout)
             self._open[conversation_id] = region
             self._store(conversation_id, region)
             return
@@ -65,7 +67,7 @@ class Regions:
             stored = self._stores.regions.load(conversation_id)
             if stored is None:
                 return None
-            region = ContextRegion(stored[0], self._config, stored[1])
+            region = ContextRegion(stored[0], self._config, stored[1], layout=self._config.layout)
             self._open[conversation_id] = region
             self._drop_orphans(conversation_id, region)
         return region
@@ -112,9 +114,9 @@ class Regions:
     # --- paging
 
     def blocks(self, conversation_id: ConversationId) -> tuple[Block, ...]:
-        """Resident blocks in load order."""
+        """Resident blocks as they stand in the prompt."""
         region = self._find(conversation_id)
-        return () if region is None else region.blocks
+        return () if region is None else region.prompt
 
     def page_in(self, conversation_id: ConversationId, block: Block) -> Block:
         """Appends a block; the caller has made room."""
@@ -139,8 +141,12 @@ class Regions:
         return removed
 
     def make_room(self, conversation_id: ConversationId, needed: int) -> tuple[Block, ...]:
-        """Evicts in one batch when `needed` tokens would pass the high watermark."""
+        """Evicts in one batch when `needed` more tokens would not fit."""
         return self._evicting(conversation_id, lambda region: region.make_room(needed))
+
+    def compact(self, conversation_id: ConversationId) -> tuple[Block, ...]:
+        """Evicts ahead of time, where the next turn would have to wait for it."""
+        return self._evicting(conversation_id, lambda region: region.compact())
 
     def evict(self, conversation_id: ConversationId, block_id: int) -> tuple[Block, ...]:
         """Removes a block by hand."""
@@ -155,6 +161,25 @@ class Regions:
         if warmed:
             self._store(conversation_id, region, changed=warmed)
             self._stores.sink.emit(QueueChanged(conversation_id=conversation_id))
+
+    def confirm(self, conversation_id: ConversationId, node_ids: Iterable[NodeId]) -> None:
+        """Makes placeholders real."""
+        region = self._need(conversation_id)
+        confirmed = region.confirm(node_ids)
+        if confirmed:
+            self._store(conversation_id, region, changed=confirmed)
+            self._stores.sink.emit(QueueChanged(conversation_id=conversation_id))
+
+    def retract(self, conversation_id: ConversationId, after_block_id: int) -> tuple[Block, ...]:
+        """Takes back what entered after a block. No pressure of memory made it leave, so the meter does not count it."""
+        region = self._need(conversation_id)
+        removed = region.retract(after_block_id)
+        if removed:
+            self._store(conversation_id, region, removed=removed)
+            self._stores.sink.emit(
+                RegionChanged(conversation_id=conversation_id, evicted=len(removed))
+            )
+        return removed
 
     def pin(self, conversation_id: ConversationId, block_id: int, *, pinned: bool) -> None:
         """Sets or clears a pin; an unknown block changes nothing."""
@@ -215,33 +240,40 @@ class Regions:
         )
 
     def _region_blocks(self, region: ContextRegion) -> tuple[RegionBlock, ...]:
-        titles = self._titles(region.blocks)
+        nodes = self._nodes(region.blocks)
+        protected = region.protected_turns()
+        newest = max((block.turn for block in region.blocks), default=0)
         shown: list[RegionBlock] = []
         at = region.state.system_tokens
-        for block in region.blocks:
+        for block in region.prompt:
             at += block.tokens
+            node = nodes.get(block.node_id)
             shown.append(
                 RegionBlock(
                     block=block,
                     heat=region.heat(block.id),
                     pinned=region.queue.pinned(block.id),
-                    cached=at <= region.state.reused_tokens,
-                    title=titles.get(block.node_id, ""),
+                    cached=at <= region.state.reused_tokens and block.turn != newest,
+                    title="" if node is None else self._title(node),
+                    protected=block.turn in protected,
+                    role=Role.NONE if node is None else node.role,
+                    created_at_ms=block.loaded_at_ms if node is None else node.created_at_ms,
                 )
             )
         return tuple(shown)
 
-    def _titles(self, blocks: Sequence[Block]) -> dict[NodeId, str]:
-        nodes = self._stores.timeline.nodes(sorted({b.node_id for b in blocks}))
-        limit = self._config.title_characters_max
-        return {node_id: title(node.content, limit) for node_id, node in nodes.items()}
+    def _nodes(self, blocks: Sequence[Block]) -> dict[NodeId, Node]:
+        return self._stores.timeline.nodes(sorted({b.node_id for b in blocks}))
+
+    def _title(self, node: Node) -> str:
+        return title(node.content, self._config.title_characters_max)
 
     def queue(self, conversation_id: ConversationId | None) -> QueueSnapshot:
         """The index queue, hottest first, newest first among equals."""
         region = None if conversation_id is None else self._find(conversation_id)
         if region is None:
             return QueueSnapshot(conversation_id=conversation_id, entries=())
-        titles = self._titles(region.blocks)
+        titles = {at: self._title(node) for at, node in self._nodes(region.blocks).items()}
         entries = [
             QueueEntry(
                 block_id=block.id,

@@ -17,8 +17,16 @@ from dataclasses import dataclass, replace
 from memory.config import PagingConfig
 from memory.errors import BudgetExceeded, require
 from memory.paging.index_queue import IndexQueue
-from memory.paging.layout import Layout, prompt_order, ring_turns
-from memory.values import Block, BlockKind, NodeId, RegionState, ResidentBlock
+from memory.paging.layout import prompt_order, ring_turns
+from memory.values import (
+    Block,
+    BlockKind,
+    Layout,
+    NodeId,
+    PointerKind,
+    RegionState,
+    ResidentBlock,
+)
 
 HEADROOM = 1.5
 """Against 1.0, on 32 sessions composed as for `bench paging`, 4,096 tokens: a fifth less is recomputed while somebody waits, a
@@ -208,6 +216,22 @@ class ContextRegion:
         for block_id in warmed:
             self.queue.warm(block_id, amount, self.state.turn)
         return tuple(self.resident(i) for i in warmed)
+
+    def confirm(self, node_ids: Iterable[NodeId]) -> tuple[ResidentBlock, ...]:
+        """Makes the placeholders of these nodes real; what is rendered does not change. Returns what changed."""
+        wanted = set(node_ids)
+        placeholders = [
+            block
+            for block in self._blocks.values()
+            if block.node_id in wanted and block.pointer is PointerKind.PLACEHOLDER
+        ]
+        for block in placeholders:
+            self._blocks[block.id] = replace(block, pointer=PointerKind.REAL)
+        return tuple(self.resident(block.id) for block in placeholders)
+
+    def retract(self, after_block_id: int) -> tuple[Block, ...]:
+        """Removes every block that entered after this one, pinned or not: the turn they came for did not happen."""
+        return self._remove([i for i in self._blocks if i > after_block_id])
 
     def pin(self, block_id: int, pinned: bool) -> ResidentBlock | None:
         """Sets or clears a pin; None for an unknown block."""

@@ -8,19 +8,11 @@ each page-in, and each turn that falls out of the ring, costs the whole ring aga
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 
-from memory.values import Block, BlockKind
+from memory.values import Block, BlockKind, Layout
 
 RING_SHARE = 0.25
 """Most of the budget that the ring's turns may take; the newest turn always stays. The original calls it small and fixed."""
-
-
-class Layout(StrEnum):
-    """The switch `context.layout`."""
-
-    APPEND_LOG = "append_log"
-    TAIL_RING = "tail_ring"
 
 
 def prompt_order(layout: Layout, blocks: Sequence[Block]) -> tuple[Block, ...]:

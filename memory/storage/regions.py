@@ -55,12 +55,12 @@ class RegionStore:
     def save_blocks(
         self, conversation_id: ConversationId, residents: Sequence[ResidentBlock]
     ) -> None:
-        """Writes blocks that are new or whose heat or pin has changed."""
+        """Writes blocks that are new or whose heat, pin or pointer has changed."""
         self._db.execute_many(
             "INSERT INTO blocks(conversation_id, id, turn, kind, node_id, text, tokens, loaded_at_ms, reason, pointer,"
             " token_ids, heat, heat_turn, pinned) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT(conversation_id, id) DO UPDATE SET heat = excluded.heat,"
-            " heat_turn = excluded.heat_turn, pinned = excluded.pinned",
+            " heat_turn = excluded.heat_turn, pinned = excluded.pinned, pointer = excluded.pointer",
             [
                 (
                     conversation_id,

@@ -279,6 +279,11 @@ class Timeline:
         row = self._db.row(f"{_NODE} WHERE n.id = ? AND n.deleted_at_ms IS NULL", (node_id,))
         return None if row is None else node_of(row)
 
+    def node_at(self, seq: int) -> Node | None:
+        """A node by sequence number; tombstones are not found."""
+        row = self._db.row(f"{_NODE} WHERE n.seq = ? AND n.deleted_at_ms IS NULL", (seq,))
+        return None if row is None else node_of(row)
+
     def nodes(self, node_ids: Sequence[NodeId]) -> dict[NodeId, Node]:
         """Those of the ids that exist."""
         found: dict[NodeId, Node] = {}

@@ -1,7 +1,7 @@
 """Figures of the running application, each from a child process of its own: `python -m tests.benchmarks.live WHAT`.
 
-`build`, `ttft` (first token of a follow-up; cold or warm by what lies in `kv/`) and `beside` (decode rate alone and while
-2,000 chunks are indexed) run headless; `window` and `stall` run the real window. One JSON object is printed.
+`build`, `build_long`, `ttft` (first token of a follow-up; cold or warm by what lies in `kv/`), `fresh` (first token of a new
+conversation), `cancel` (stop while a long prompt is read) and `beside` (decode rate alone and while 2,000 chunks are indexed) run headless; `window` and `stall` run the real window. One JSON object is printed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,21 @@ from collections.abc import Callable
 import psutil
 
 from growbox_app import paths
-from growbox_app.api import AskRequest, TextDelta, TurnFinished, TurnStats
+from growbox_app.api import (
+    AskRequest,
+    Phase,
+    PhaseChanged,
+    TextDelta,
+    TurnFinished,
+    TurnStats,
+)
 from growbox_app.assistant import GrowBox
 from memory.values import ConversationId
 
 COUNTING = "Write the numbers from 1 to 300, one per line."
 CHUNKS = 2000
 PROBE_S = 0.004
+IDLE_S = 20.0
 
 
 def document() -> str:
@@ -71,6 +79,41 @@ async def build(app: GrowBox) -> None:
     await first_token_s(app, listing(), None)
     await app.settle(20)
     say(done=True)
+
+
+async def build_long(app: GrowBox) -> None:
+    """The same with a region of 3,000 tokens or more: two pastes, each within its share of the window."""
+    await first_token_s(app, listing(), None)
+    newest = (await app.conversations())[0]
+    await first_token_s(app, listing().replace("def f", "def g"), newest.id)
+    await app.settle(20)
+    say(tokens=(await app.region(newest.id)).used_tokens)
+
+
+async def fresh(app: GrowBox) -> None:
+    """A new conversation, right after the start."""
+    seconds = await first_token_s(app, "Name one sorting algorithm.", None)
+    memory = psutil.Process().memory_info().rss
+    engine = psutil.Process(app.engine_pid()).memory_info().rss
+    say(seconds=seconds, rss=memory, engine_rss=engine)
+
+
+async def idle(app: GrowBox) -> None:
+    """Long enough for what is done ahead of time at a start."""
+    await asyncio.sleep(IDLE_S)
+    say(done=True)
+
+
+async def cancel(app: GrowBox) -> None:
+    """From the user's stop, given while the prompt is read, to the turn's end."""
+    stopped = 0.0
+    async for event in app.ask(AskRequest(text=listing())):
+        reading = isinstance(event, PhaseChanged) and event.phase is Phase.READING and event.done
+        if reading and not stopped:
+            stopped = time.monotonic()
+            await app.stop()
+        if isinstance(event, TurnFinished):
+            say(seconds=time.monotonic() - stopped, stopped=bool(stopped))
 
 
 async def ttft(app: GrowBox) -> None:
@@ -190,7 +233,19 @@ def main(what: str) -> None:
     if what in {"window", "stall"}:
         windowed(what)
         return
-    asyncio.run(headless({"build": build, "ttft": ttft, "beside": beside}[what]))
+    asyncio.run(
+        headless(
+            {
+                "build": build,
+                "build_long": build_long,
+                "ttft": ttft,
+                "fresh": fresh,
+                "idle": idle,
+                "cancel": cancel,
+                "beside": beside,
+            }[what]
+        )
+    )
 
 
 if __name__ == "__main__":

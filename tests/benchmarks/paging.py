@@ -1,5 +1,9 @@
 """`dev.py bench paging`: what the paged context window saves, one `figure=value` line each.
 
+The real half, minutes and the light model: the first turns of a session through the engine in both layouts (`prefill_s_*`), and
+the running application in child processes: a restart's first token with its KV image against none (`warm_ttft_ratio`), a new
+conversation's with the image of the system prompt against none, and the time from a stop to its effect while a prompt is read.
+
 The accounting half, seconds and no model: the recorded sessions of `paging_sessions.py` through the pager, both layouts and
 several low watermarks, in tokens. `reuse_*` is what was reused of the tokens resident after the turn before and its pause;
 `idle_prefill_per_pagein` is what was recomputed in pauses per token of memory that was paged in. Lines that begin with `#` are
@@ -8,10 +12,18 @@ tables for the reader.
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
 from memory.config import PagingConfig
-from memory.paging.layout import Layout
+from memory.values import Layout
+from tests.benchmarks.paging_engine import both_layouts
 from tests.benchmarks.paging_replay import Costs, replay
 from tests.benchmarks.paging_sessions import LANGUAGES, load
+from tests.benchmarks.start import child
+from tests.e2e.program import use_light_model
 
 WINDOWS = (2048, 4096, 8192)
 WINDOW = 4096
@@ -57,9 +69,60 @@ def _row(head: str, costs: Costs) -> str:
     )
 
 
+def running_application(folder: Path) -> dict[str, float]:
+    """First tokens warm against cold, the stop, memory and disk."""
+    settings = {"models.answer_tokens": 16, "models.prewarm": False}
+    data = folder / "long"
+    use_light_model(data, **settings)
+    tokens = child("build_long", data)["tokens"]
+    images = folder / "images"
+    shutil.copytree(data / "kv", images)
+    found = {
+        "warm_region_tokens": tokens,
+        "kv_bytes": sum(f.stat().st_size for f in images.iterdir()),
+    }
+    for state in ("cold", "warm"):
+        shutil.rmtree(data / "kv", ignore_errors=True)
+        if state == "warm":
+            shutil.copytree(images, data / "kv")
+        found[f"{state}_ttft_s"] = child("ttft", data)["seconds"]
+    found |= _new_conversation(folder / "new", settings)
+    use_light_model(folder / "cancel", **settings)
+    found["cancel_prefill_s"] = child("cancel", folder / "cancel")["seconds"]
+    found["warm_ttft_ratio"] = found["warm_ttft_s"] / found["cold_ttft_s"]
+    return found
+
+
+def _new_conversation(data: Path, settings: dict[str, object]) -> dict[str, float]:
+    """Its first token with and without the image of the system prompt, which a warmed run leaves behind."""
+    use_light_model(data, **settings)
+    cold = child("fresh", data)
+    use_light_model(data, **(settings | {"models.prewarm": True}))
+    child("idle", data)
+    use_light_model(data, **settings)
+    warm = child("fresh", data)
+    return {
+        "new_conversation_cold_s": cold["seconds"],
+        "new_conversation_warm_s": warm["seconds"],
+        "new_conversation_ttft_ratio": warm["seconds"] / cold["seconds"],
+        "rss_mb": warm["rss"] / 1e6,
+        "engine_rss_mb": warm["engine_rss"] / 1e6,
+    }
+
+
 def main() -> None:
     """Prints the figures."""
-    for name, value in accounting().items():
+    figures = accounting()
+    engine = asyncio.run(both_layouts())
+    for layout, found in engine.items():
+        figures[f"prefill_s_{layout}"] = found.prefill_s
+        figures[f"engine_foreground_{layout}"] = found.foreground
+    folder = Path(tempfile.mkdtemp(prefix="growbox-bench-"))
+    try:
+        figures |= running_application(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for name, value in figures.items():
         print(f"{name}={value:.3f}" if isinstance(value, float) else f"{name}={value}")
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, fields, replace
 from memory.config import PagingConfig
 from memory.errors import BudgetExceeded
 from memory.paging.context_region import ContextRegion
-from memory.paging.layout import Layout
-from memory.values import Block, BlockKind, NodeId, RegionState
+from memory.values import Block, BlockKind, Layout, NodeId, RegionState
 from tests.benchmarks.paging_sessions import RecordedTurn, Session
 
 PREFILL_PER_S = 89.0

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import psutil
 import pytest
@@ -206,6 +207,144 @@ def test_a_waiting_request_can_be_cancelled_and_urgent_ones_go_first(
         else:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+    run(kind, tmp_path, body)
+
+
+def growing(words: int) -> tuple[p.Message, ...]:
+    """A conversation with an answered turn of so many words."""
+    return (
+        *question("salad " * words),
+        p.Message(role="assistant", parts=("Salad it is.",)),
+    )
+
+
+def asked(messages: tuple[p.Message, ...], text: str) -> tuple[p.Message, ...]:
+    return (*messages, p.Message(role="user", parts=(text,)))
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_what_was_warmed_is_reused_and_changes_no_answer(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        request = chat(client, "", messages=asked(growing(60), "Which dish? say:9"), max_tokens=9)
+        cold = await answer_ids(client, request)
+        await client.request(chat(client, "Something else."), p.DoneChat)
+        done = await client.request(
+            p.Warm(id=client.next_id(), messages=growing(60), date=DATE), p.DoneWarm
+        )
+        assert done.prefilled + done.reused == done.total
+        assert done.prefilled > done.reused
+        again = await client.request(
+            p.Warm(id=client.next_id(), messages=growing(60), date=DATE), p.DoneWarm
+        )
+        assert (again.prefilled, again.reused) == (0, done.total)
+        ids: list[int] = []
+        reused = 0
+        async for answer in client.stream(msgspec.structs.replace(request, id=client.next_id())):
+            if isinstance(answer, p.Delta):
+                ids += answer.ids
+            elif isinstance(answer, p.DoneChat):
+                reused = answer.reused_tokens
+        assert reused >= done.total
+        assert ids == cold
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_warm_system_message_is_what_every_new_conversation_shares(
+    kind: str, tmp_path: Path
+) -> None:
+    async def body(client: EngineClient) -> None:
+        system = p.Message(role="system", parts=("You are brief and kind. " * 8,))
+        warmed = await client.request(
+            p.Warm(id=client.next_id(), messages=(system,), date=DATE), p.DoneWarm
+        )
+        stats = await client.request(p.Stats(id=client.next_id()), p.DoneStats)
+        assert stats.cached_tokens == warmed.total
+        for text in ("Hello.", "你好"):
+            messages = asked((system,), text)
+            measured = await client.request(
+                p.Measure(id=client.next_id(), messages=messages, date=DATE), p.DoneMeasure
+            )
+            assert measured.cached == warmed.total
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_warming_gives_way_to_a_question_and_keeps_what_it_has(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        messages = growing(900 if kind == "real" else 1500)
+        messages = (p.Message(role="system", parts=("slow",)), *messages[1:])
+        order: list[p.Answer] = []
+        begun = asyncio.Event()
+
+        async def warming() -> None:
+            request = p.Warm(id=client.next_id(), messages=messages, date=DATE)
+            async for answer in client.stream(request):
+                begun.set()
+                order.append(answer)
+
+        running = asyncio.get_running_loop().create_task(warming())
+        await begun.wait()
+        before = len(order)
+        answered = await client.request(chat(client, "Say hello."), p.DoneChat)
+        await running
+        assert answered.reason in {"stop", "length"}
+        cut_short = order[-1]
+        assert isinstance(cut_short, p.DoneWarm)
+        assert 0 < cut_short.prefilled < cut_short.total - cut_short.reused
+        # At most the slice that was being decoded, and one whose frame was on its way.
+        assert len(order) - before <= 3
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_half_warmed_prefix_is_valid(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        messages = growing(500)
+        request = p.Warm(id=client.next_id(), messages=messages, date=DATE)
+        async for answer in client.stream(request):
+            if isinstance(answer, p.PrefillProgress):
+                client.cancel(request.id)
+        left = await client.request(
+            p.Warm(id=client.next_id(), messages=messages, date=DATE), p.DoneWarm
+        )
+        assert left.reused > 0
+        assert left.prefilled + left.reused == left.total
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_an_image_is_whole_or_cold(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "kv 图" / "c.kv"
+
+    async def body(client: EngineClient) -> None:
+        await client.request(
+            p.Warm(id=client.next_id(), messages=growing(40), date=DATE), p.DoneWarm
+        )
+
+        async def restored() -> int:
+            done = await client.request(p.RestoreKv(id=client.next_id(), path=str(path)), p.DoneKv)
+            return done.tokens
+
+        saved = await client.request(p.SaveKv(id=client.next_id(), path=str(path)), p.DoneKv)
+        assert await restored() == saved.tokens > 0
+        content = path.read_bytes()
+        flipped = bytearray(content)
+        flipped[len(content) // 2] ^= 1
+        path.write_bytes(flipped)
+        assert await restored() == 0
+        path.write_bytes(content)
+        assert await restored() == saved.tokens
+        path.write_bytes(content[: len(content) // 2])
+        assert await restored() == 0
+        path.write_bytes(content)
+        path.with_suffix(".json").unlink()
+        assert await restored() == 0
 
     run(kind, tmp_path, body)
 

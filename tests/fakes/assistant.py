@@ -103,6 +103,7 @@ class ScriptedAssistant:
         self.pending = 0
         self.requests: list[AskRequest] = []
         self.rejected: list[tuple[NodeId, NodeId]] = []
+        self.prepared: list[ConversationId | None] = []
         self.stops = 0
         self.shutdowns = 0
         self.started = False
@@ -359,6 +360,10 @@ class ScriptedAssistant:
         self.stops += 1
         if self._stop is not None:
             self._stop.set()
+
+    def prepare(self, conversation_id: ConversationId | None) -> None:
+        """Notes the wish."""
+        self.prepared.append(conversation_id)
 
     async def attach(self, *, name: str, text: str) -> Attachment:
         """Stores a document."""

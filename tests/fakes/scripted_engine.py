@@ -2,31 +2,44 @@
 
 Deterministic. An answer is made from the question: `scripted answer <n words of the question>` repeated to the length that
 `say:<words>` in the question asks for; `tool:<word>` calls memory_search; `slow` makes each word take a while, `hang` never answers, `die` kills the process.
-Embeddings are hashed bags of character pairs, so related texts are near. Token = three characters.
+Embeddings are hashed bags of character pairs, so related texts are near. Token = three characters. The KV cache is a list of such tokens:
+prefixes are reused, warmed in slices (`slow` ones take a while), saved and restored as with a model.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 
+from growbox_app.engine import kv_image
 from growbox_app.engine import protocol as p
 from growbox_app.engine.worker import Worker, prepare_child
 
 DIMENSION = 384
 WORD_S = 0.02
+SLICE = 32
+FINGERPRINT = {"model": "scripted"}
 
 
 def run(pipe: Connection) -> None:
     """Spawn target."""
     prepare_child()
     Worker(pipe, ScriptedBackend()).run()
+    os._exit(0)
+
+
+def run_rewriting(pipe: Connection) -> None:
+    """Spawn target: a model whose template rewrites history."""
+    prepare_child()
+    Worker(pipe, ScriptedBackend(prefix_stable=False)).run()
     os._exit(0)
 
 
@@ -45,6 +58,26 @@ def tokens_of(text: str) -> int:
     return -(-len(text) // 3)
 
 
+def rendered(messages: Sequence[p.Message], *, generate: bool) -> list[str]:
+    """Tokens of a conversation; their number is what `DoneLoad`'s overheads say."""
+    tokens = ["<begin>", "<system>"]
+    for message in messages:
+        if message.role != "system":
+            tokens += ["<end>", f"<{message.role}>"]
+        tokens += [str(number) for number in message.ids or ()]
+        for part in message.parts:
+            tokens += [part[start : start + 3] for start in range(0, len(part), 3)]
+    if generate:
+        return [*tokens, "<end>", "<assistant>"]
+    return tokens if messages[-1].role == "user" else [*tokens, "<end>", "<user>"]
+
+
+def common(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    """Length of the common beginning."""
+    limit = min(len(ours), len(theirs))
+    return next((at for at in range(limit) if ours[at] != theirs[at]), limit)
+
+
 def answer_to(question: str) -> str:
     """The script."""
     tool = re.search(r"tool:(\S+)", question)
@@ -60,7 +93,8 @@ def answer_to(question: str) -> str:
 class ScriptedBackend:
     """Implements `worker.Backend`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, prefix_stable: bool = True) -> None:
+        self._prefix_stable = prefix_stable
         self._abort = threading.Event()
         self._context = 0
         self._cached: list[str] = []
@@ -79,10 +113,11 @@ class ScriptedBackend:
             name="scripted",
             context_tokens=request.context_tokens,
             tokenizer="scripted",
+            kv="scripted",
             base_overhead=4,
             user_overhead=2,
             assistant_overhead=2,
-            prefix_stable=True,
+            prefix_stable=self._prefix_stable,
             seconds=0.0,
         )
 
@@ -96,10 +131,13 @@ class ScriptedBackend:
             case p.Count():
                 return p.DoneCount(id=request.id, counts=tuple(map(tokens_of, request.texts)))
             case p.Measure():
-                total = self._size(request.messages)
-                return p.DoneMeasure(id=request.id, total=total, cached=0)
+                tokens = rendered(request.messages, generate=True)
+                cached = common(self._cached, tokens)
+                return p.DoneMeasure(id=request.id, total=len(tokens), cached=cached)
             case p.Chat():
                 return self._chat(request, send)
+            case p.Warm():
+                return self._warm(request, send)
             case p.Embed():
                 for _ in request.texts:
                     breathe()
@@ -117,25 +155,55 @@ class ScriptedBackend:
                 )
                 return p.DoneJudge(id=request.id, margins=margins)
             case p.SaveKv() | p.RestoreKv():
-                return p.DoneKv(id=request.id, tokens=0, bytes=0)
+                return self._image(request)
             case p.Stats():
                 return p.DoneStats(
-                    id=request.id, rss_bytes=0, cached_tokens=0, threads=1, variant="", waiting=0
+                    id=request.id,
+                    rss_bytes=0,
+                    cached_tokens=len(self._cached),
+                    threads=1,
+                    variant="",
+                    waiting=0,
                 )
             case _:
                 raise p.EngineFault("engine_error", "unknown request")
 
-    def _size(self, messages: Sequence[p.Message]) -> int:
-        total = 4
-        for message in messages:
-            total += 0 if message.role == "system" else 2
-            total += len(message.ids or ()) + sum(tokens_of(part) for part in message.parts)
-        return total
+    def _warm(self, request: p.Warm, send: Callable[[p.Answer], None]) -> p.DoneWarm:
+        tokens = rendered(request.messages, generate=False)
+        slow = any("slow" in part for message in request.messages for part in message.parts)
+        kept = common(self._cached, tokens)
+        self._cached = tokens[:kept]
+        for start in range(kept, len(tokens), SLICE):
+            if self._abort.is_set() or (slow and self._abort.wait(WORD_S)):
+                break
+            self._cached = tokens[: start + SLICE]
+            done = len(self._cached) - kept
+            send(p.PrefillProgress(id=request.id, done=done, total=len(tokens) - kept, rate=1.0))
+        done = len(self._cached) - kept
+        return p.DoneWarm(id=request.id, prefilled=done, reused=kept, total=len(tokens))
+
+    def _image(self, request: p.SaveKv | p.RestoreKv) -> p.DoneKv:
+        path = Path(request.path)
+        if isinstance(request, p.RestoreKv):
+            return self._restore(request.id, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kv_image.temporary_of(path).write_text(json.dumps(self._cached), encoding="utf-8")
+        size = kv_image.seal(path, FINGERPRINT, tokens=len(self._cached))
+        return p.DoneKv(id=request.id, tokens=len(self._cached), bytes=size)
+
+    def _restore(self, request_id: int, path: Path) -> p.DoneKv:
+        if not kv_image.sealed_tokens(path, FINGERPRINT):
+            return p.DoneKv(id=request_id, tokens=0, bytes=0)
+        self._cached = json.loads(path.read_text(encoding="utf-8"))
+        return p.DoneKv(id=request_id, tokens=len(self._cached), bytes=path.stat().st_size)
 
     def _chat(self, request: p.Chat, send: Callable[[p.Answer], None]) -> p.DoneChat:
-        size = self._size(request.messages)
+        prompt = rendered(request.messages, generate=True)
+        size = len(prompt)
         if size >= self._context:
             raise p.EngineFault("prompt_too_long", tokens=str(size), window=str(self._context))
+        reused = min(common(self._cached, prompt), size - 1)
+        self._cached = [*prompt, *map(str, request.prefix)]
         question = request.messages[-1].parts[-1]
         if "hang" in question:
             self._abort.wait()
@@ -148,13 +216,14 @@ class ScriptedBackend:
             if self._abort.is_set() or ("slow" in question and self._abort.wait(WORD_S)):
                 reason = "cancelled"
                 break
+            self._cached.append(str(number))
             send(p.Delta(id=request.id, text=word, ids=(number,)))
             sent = number + 1
         return p.DoneChat(
             id=request.id,
             reason=reason,  # type: ignore[arg-type]
             prompt_tokens=size,
-            reused_tokens=0,
+            reused_tokens=reused,
             answer_tokens=sent - len(request.prefix),
             prefill_s=0.01,
             decode_s=0.01,

@@ -38,7 +38,7 @@ async def test_a_question_is_answered_in_a_stream(desk: Desk, assistant: Scripte
     assert answer.status is NodeStatus.COMPLETE
     view = panel.view.view_of(1)
     assert view is not None
-    assert view._figures.text() == "142 tok · 11.8 tok/s · 97 % reused"
+    assert view._figures.text() == ("142 tok · 11.8 tok/s · 3,310 reused (97 %) · 102 new in 0.4 s")
 
 
 async def test_stop_keeps_what_was_written(desk: Desk, assistant: ScriptedAssistant) -> None:

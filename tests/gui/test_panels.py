@@ -1,6 +1,7 @@
 """The four panels, the status line, the first-run page, the settings: bound to what the assistant says."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
@@ -30,13 +31,14 @@ from memory.values import (
     NodeId,
     PointerKind,
     QueueEntry,
+    QueueSnapshot,
     StoreHealth,
 )
 from tests.fakes.assistant import START_MS
 from tests.gui.conftest import Desk
 from ui.bridge import Bridge
-from ui.panels.index_queue import QueueModel
 from ui.panels.prose import ProseView
+from ui.panels.queue_model import QueueModel
 from ui.theme import theme
 
 
@@ -110,7 +112,8 @@ def test_the_queue_model_is_a_sound_item_model(qtmodeltester: ModelTester) -> No
         pinned=False,
         loaded_at_ms=0,
     )
-    model.show_entries((entry, entry))
+    other = replace(entry, block_id=2)
+    model.show_snapshot(QueueSnapshot(conversation_id=None, entries=(entry, other)), 0)
     qtmodeltester.check(model)
 
 

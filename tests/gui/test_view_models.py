@@ -156,6 +156,11 @@ def test_a_problem_without_its_fields_still_reads() -> None:
 def test_the_phase_line_says_what_how_much_and_how_long() -> None:
     reading = PhaseChanged(phase=Phase.READING, done=310, total=1_240, left_s=14.0)
     assert wording.phase(reading) == "reading 1,240 tokens · 25 % · 14 s left"
+    fast = replace(reading, rate=94.4, left_s=8.4)
+    assert wording.phase(fast) == "reading 1,240 tokens · 25 % · 94 tok/s · 8 s left"
+    tr.use("zh")
+    assert wording.phase(fast) == "正在阅读 1,240 个词元 · 25 % · 94 词元/秒 · 还需 8 秒"
+    tr.use("en")
     assert wording.phase(PhaseChanged(phase=Phase.WRITING, rate=11.84)) == "writing 11.8 tok/s"
     assert wording.phase(PhaseChanged(phase=Phase.THINKING)) == "thinking"
     loading = PhaseChanged(phase=Phase.RECALLING, detail=EnginePhase.LOADING.value)
@@ -164,8 +169,23 @@ def test_the_phase_line_says_what_how_much_and_how_long() -> None:
 
 def test_the_figures_line_matches_the_design() -> None:
     stats = TurnStats(prompt_tokens=3_412, reused_tokens=3_310, answer_tokens=142, decode_s=12.03)
-    assert wording.stats_line(stats) == "142 tok · 11.8 tok/s · 97 % reused"
+    line = "142 tok · 11.8 tok/s · 3,310 reused (97 %) · 102 new"
+    assert wording.stats_line(stats) == line
+    timed = replace(stats, prefill_s=0.43, first_token_s=0.6, recall_ms=18.0)
+    assert wording.stats_line(timed) == f"{line} in 0.4 s"
     assert wording.stats_line(TurnStats()) == ""
+    assert wording.stats_figures(timed).splitlines() == [
+        "Prompt: 3,412 tokens, 3,310 of them from the KV cache (97 %).",
+        "Read: 102 tokens in 0.4 s, 237 tok/s.",
+        "Written: 142 tokens in 12.0 s, 11.8 tok/s.",
+        "First word after 0.6 s; memory searched in 18 ms.",
+    ]
+    assert len(wording.stats_figures(stats).splitlines()) == 2
+    tr.use("zh")
+    assert wording.stats_line(timed) == (
+        "142 词元 · 11.8 词元/秒 · 复用 3,310（97 %） · 新读 102，用时 0.4 秒"
+    )
+    tr.use("en")
 
 
 def test_times_are_short_today_and_dated_before() -> None:

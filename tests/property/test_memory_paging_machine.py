@@ -24,8 +24,8 @@ from hypothesis.stateful import (
 from memory.config import PagingConfig
 from memory.errors import BudgetExceeded
 from memory.paging.context_region import HEADROOM, ContextRegion
-from memory.paging.layout import RING_SHARE, Layout
-from memory.values import Block, BlockKind, NodeId, RegionState
+from memory.paging.layout import RING_SHARE
+from memory.values import Block, BlockKind, Layout, NodeId, RegionState
 
 CONFIG = PagingConfig()
 

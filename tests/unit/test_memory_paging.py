@@ -7,8 +7,7 @@ import pytest
 from memory.config import PagingConfig
 from memory.errors import BudgetExceeded, InvariantError
 from memory.paging.context_region import ContextRegion
-from memory.paging.layout import Layout
-from memory.values import Block, BlockKind, NodeId, PointerKind, RegionState
+from memory.values import Block, BlockKind, Layout, NodeId, PointerKind, RegionState
 
 
 def region_of(budget: int = 1000, layout: Layout = Layout.APPEND_LOG) -> ContextRegion:

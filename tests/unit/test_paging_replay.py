@@ -6,8 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from memory.paging.layout import Layout
-from memory.values import Block, BlockKind, NodeId
+from memory.values import Block, BlockKind, Layout, NodeId
 from tests.benchmarks.paging_replay import Cache, Costs, replay
 from tests.benchmarks.paging_sessions import LANGUAGES, Session, compose, load, rendered
 

@@ -170,10 +170,11 @@ class QueueRow(QFrame):
 class ConversationPanel(QWidget):
     """Everything about one conversation.
 
-    Signals: `stop_wanted()`, `mood_wanted()`, `model_wanted()`.
+    Signals: `stop_wanted()`, `mood_wanted()`, `model_wanted()`, `phase_changed(PhaseChanged | None)`.
     """
 
     stop_wanted = Signal()
+    phase_changed = Signal(object)
     mood_wanted = Signal()
     model_wanted = Signal()
 
@@ -271,6 +272,7 @@ class ConversationPanel(QWidget):
     def show_phase(self, phase: PhaseChanged | None) -> None:
         """Says what the turn is doing, or nothing when none runs."""
         self._phase = phase
+        self.phase_changed.emit(phase)
         self._phase_words.setText(wording.phase(phase) if phase else "")
         self._phase_row.setVisible(phase is not None)
         self.stop_button.setEnabled(phase is not None)

@@ -217,6 +217,7 @@ class MessageView(QWidget):
             for item in message.attachments
         ]
         self._figures.setText(" · ".join(part for part in (*names, ending, *figures) if part))
+        self._figures.setToolTip("" if message.live else wording.stats_figures(message.stats))
         self._footer.setVisible(bool(self._figures.text()) or bool(message.memories))
         self._more.setVisible(self._cut)
 

@@ -28,7 +28,7 @@ from growbox_app.text import tr
 from memory.values import Conversation, ConversationId, Project, ProjectId
 from ui.icons import icon
 from ui.panels.controls import IconButton, QuietLabel, TextButton
-from ui.panels.index_queue import AnyIndex
+from ui.panels.queue_model import AnyIndex
 from ui.view_models import wording
 from ui.view_models.conversations import groups
 from ui.view_models.display import one_line

@@ -111,6 +111,8 @@ def phase(change: PhaseChanged) -> str:
         parts[0] = tr("phase.reading_tokens", count=number(change.total))
         if change.done:
             parts.append(percent(min(1.0, change.done / change.total)))
+        if change.rate > 0:
+            parts.append(tr("phase.reading_rate", rate=number(round(change.rate))))
     if change.phase is Phase.RECALLING and change.detail in _NOT_READY:
         parts[0] = tr("phase.waiting_engine")
     if change.phase is Phase.WRITING and change.rate > 0:
@@ -132,15 +134,44 @@ def memories_line(memories: tuple[UsedMemory, ...]) -> str:
 
 
 def stats_line(stats: TurnStats) -> str:
-    """`142 tok · 11.8 tok/s · 97 % reused`; empty when the model wrote nothing."""
+    """`142 tok · 11.8 tok/s · 3,310 reused (97 %) · 102 new in 0.4 s`; empty when the model wrote nothing."""
     if not stats.answer_tokens:
         return ""
     parts = [tr("answer.tokens", count=number(stats.answer_tokens))]
     if stats.tokens_per_s > 0:
         parts.append(tr("answer.rate", rate=f"{stats.tokens_per_s:.1f}"))
     if stats.prompt_tokens:
-        parts.append(tr("answer.reused", share=percent(stats.reused_share)))
+        reused = number(stats.reused_tokens)
+        parts.append(tr("answer.reused", count=reused, share=percent(stats.reused_share)))
+        key = "answer.new_timed" if stats.prefill_s > 0 else "answer.new"
+        parts.append(tr(key, count=number(stats.new_tokens), time=f"{stats.prefill_s:.1f}"))
     return " · ".join(parts)
+
+
+def stats_figures(stats: TurnStats) -> str:
+    """All figures of an answer, a sentence a line; only those that were measured."""
+    lines: list[str] = []
+    if stats.prompt_tokens:
+        lines.append(
+            tr(
+                "answer.figures_prompt",
+                prompt=number(stats.prompt_tokens),
+                reused=number(stats.reused_tokens),
+                share=percent(stats.reused_share),
+            )
+        )
+    if stats.prefill_s > 0:
+        rate = number(round(stats.new_tokens / stats.prefill_s))
+        time, new = f"{stats.prefill_s:.1f}", number(stats.new_tokens)
+        lines.append(tr("answer.figures_read", new=new, time=time, rate=rate))
+    if stats.decode_s > 0:
+        rate, count = f"{stats.tokens_per_s:.1f}", number(stats.answer_tokens)
+        time = f"{stats.decode_s:.1f}"
+        lines.append(tr("answer.figures_written", count=count, time=time, rate=rate))
+    if stats.first_token_s > 0:
+        first, recall = f"{stats.first_token_s:.1f}", f"{stats.recall_ms:.0f}"
+        lines.append(tr("answer.figures_first", first=first, recall=recall))
+    return "\n".join(lines)
 
 
 def cost_line(stats: TurnStats) -> str:
@@ -201,8 +232,11 @@ def engine(status: EngineStatus) -> str:
         model=status.model_name or tr("engine.model"),
         share=percent(status.progress),
     )
-    slow = status.phase is EnginePhase.READY and status.slow_processor
-    return f"{words} · {tr('processor.slow')}" if slow else words
+    if status.phase is not EnginePhase.READY:
+        return words
+    slow = [tr("processor.slow")] if status.slow_processor else []
+    rewriting = [] if status.prefix_stable else [tr("engine.rewrites")]
+    return " · ".join([words, *slow, *rewriting])
 
 
 def background(statistics: Statistics | None) -> str:
