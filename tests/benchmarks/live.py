@@ -32,6 +32,7 @@ COUNTING = "Write the numbers from 1 to 300, one per line."
 CHUNKS = 2000
 PROBE_S = 0.004
 IDLE_S = 20.0
+PREPARED_S = 60.0
 
 
 def document() -> str:
@@ -57,8 +58,9 @@ async def headless(body: Callable[[GrowBox], object]) -> None:
     await app.start(lambda _progress: None)
     try:
         await app._engine.ready()
-        while app._kv._held is None and await app.conversations():
-            await asyncio.sleep(0.02)  # the newest conversation's image is being restored
+        newest = (await app.conversations())[:1]
+        app.prepare(newest[0].id if newest else None)  # as the window does: restores its image
+        await app.prepared(PREPARED_S)
         await body(app)  # type: ignore[misc]
     finally:
         await app.shutdown()
@@ -82,7 +84,7 @@ async def build(app: GrowBox) -> None:
 
 
 async def build_long(app: GrowBox) -> None:
-    """The same with a region of 3,000 tokens or more: two pastes, each within its share of the window."""
+    """The same with a region of about 3,000 tokens: two pastes, each within its share of the window."""
     await first_token_s(app, listing(), None)
     newest = (await app.conversations())[0]
     await first_token_s(app, listing().replace("def f", "def g"), newest.id)
