@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
-from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from growbox_app.api import AskRequest, MemoriesFound, TurnFinished
-from growbox_app.assistant import GrowBox, Options
+from growbox_app.assistant import GrowBox
 from memory.values import BlockKind, ConversationId, NodeStatus, PointerKind
 from tests.fakes import recording_engine
+from tests.fakes.application import Body, ask, run_application, scripted
 from tests.fakes.clock import FakeClock
-
-Body = Callable[[GrowBox], Awaitable[None]]
 
 
 @pytest.fixture
@@ -32,36 +30,14 @@ def recorded(path: Path) -> list[dict[str, Any]]:
 
 
 def run(folder: Path, body: Body, *, clock: FakeClock | None = None, **changed: object) -> None:
-    async def main() -> None:
-        app = GrowBox(
-            data_path=folder,
-            models_path=folder / "models",
-            options=Options(
-                engine_target=recording_engine.run,
-                scripted_engine=True,
-                listen=False,
-                clock=clock or FakeClock(),
-                saving_power=lambda: True,
-            ),
-        )
-        for key, value in changed.items():
-            await app.change_setting(key.replace("__", "."), value)
-        try:
-            await app.start(lambda _progress: None)
-            await body(app)
-        finally:
-            await app.shutdown()
-
-    asyncio.run(main())
-
-
-async def ask(
-    app: GrowBox, text: str, conversation_id: ConversationId | None = None
-) -> TurnFinished:
-    request = AskRequest(text=text, conversation_id=conversation_id)
-    events = [event async for event in app.ask(request)]
-    assert isinstance(events[-1], TurnFinished)
-    return events[-1]
+    make = partial(
+        scripted,
+        folder,
+        engine_target=recording_engine.run,
+        clock=clock or FakeClock(),
+        saving_power=lambda: True,
+    )
+    run_application(make, body, {key.replace("__", "."): value for key, value in changed.items()})
 
 
 async def cancel_before_a_word(

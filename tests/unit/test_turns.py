@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,36 +24,18 @@ from growbox_app.api import (
     TurnEvent,
     TurnFinished,
 )
-from growbox_app.assistant import GrowBox, Options
+from growbox_app.assistant import GrowBox
 from memory.engine import MemoryEngine
 from memory.errors import StorageError
 from memory.storage.timeline import Timeline
 from memory.values import BlockKind, ConversationId, NodeStatus
 from tests.fakes import scripted_engine
-
-Body = Callable[[GrowBox], Awaitable[None]]
-
-
-def scripted(tmp_path: Path) -> GrowBox:
-    return GrowBox(
-        data_path=tmp_path / "data",
-        models_path=tmp_path / "models",
-        options=Options(engine_target=scripted_engine.run, scripted_engine=True, listen=False),
-    )
+from tests.fakes.application import Body, run_application, scripted
 
 
 def run(tmp_path: Path, body: Body, *, context_tokens: int | None = None) -> None:
-    async def main() -> None:
-        app = scripted(tmp_path)
-        if context_tokens is not None:
-            await app.change_setting("models.context_tokens", context_tokens)
-        try:
-            await app.start(lambda _progress: None)
-            await body(app)
-        finally:
-            await app.shutdown()
-
-    asyncio.run(main())
+    wanted = {} if context_tokens is None else {"models.context_tokens": context_tokens}
+    run_application(lambda: scripted(tmp_path), body, wanted)
 
 
 async def turn(

@@ -6,56 +6,29 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from growbox_app.api import AskRequest, EnginePhase, TurnAccepted, TurnFinished
-from growbox_app.assistant import GrowBox, Options
+from growbox_app.assistant import GrowBox
 from growbox_app.engine import protocol as p
 from growbox_app.engine.kv_files import KvFiles
 from memory.config import MemoryConfig, PagingConfig
 from memory.values import ConversationId
 from tests.fakes import scripted_engine
+from tests.fakes.application import Body, ask, run_application, scripted
 
-Body = Callable[[GrowBox], Awaitable[None]]
 SECONDS = 20.0
 
 
 def run(tmp_path: Path, body: Body, *, context_tokens: int = 8192, **options: object) -> None:
-    async def main() -> None:
-        fields: dict[str, object] = {
-            "engine_target": scripted_engine.run,
-            "idle_s": 0.0,
-            "saving_power": lambda: False,
-        }
-        app = GrowBox(
-            data_path=tmp_path / "data",
-            models_path=tmp_path / "models",
-            options=Options(
-                scripted_engine=True,
-                listen=False,
-                **(fields | options),  # type: ignore[arg-type]
-            ),
-        )
-        await app.change_setting("models.context_tokens", context_tokens)
-        try:
-            await app.start(lambda _progress: None)
-            await body(app)
-        finally:
-            await app.shutdown()
-
-    asyncio.run(main())
-
-
-async def ask(
-    app: GrowBox, text: str, conversation_id: ConversationId | None = None
-) -> TurnFinished:
-    request = AskRequest(text=text, conversation_id=conversation_id)
-    events = [event async for event in app.ask(request)]
-    assert isinstance(events[-1], TurnFinished)
-    return events[-1]
+    fields: dict[str, object] = {"idle_s": 0.0, "saving_power": lambda: False}
+    run_application(
+        lambda: scripted(tmp_path, **(fields | options)),
+        body,
+        {"models.context_tokens": context_tokens},
+    )
 
 
 async def talk(app: GrowBox, *texts: str) -> ConversationId:
