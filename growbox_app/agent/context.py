@@ -94,7 +94,10 @@ class ContextAssembler:
         return self._window.system_text
 
     async def open(self) -> None:
-        """Opens or restores the conversation's region for this window."""
+        """Opens or restores the conversation's region for this window, between two turns.
+
+        What stands behind the last answer then is a question that a crash cut off before its first word; it goes.
+        """
         window, conversation_id = self._window, self._conversation_id
         await self._memory.call(
             lambda engine: engine.open_region(
@@ -105,6 +108,10 @@ class ContextAssembler:
                 tokenizer=window.loaded.tokenizer,
             )
         )
+        blocks = await self.blocks()
+        answered = max((b.id for b in blocks if b.kind is BlockKind.ASSISTANT), default=0)
+        if any(block.id > answered for block in blocks):
+            await self._memory.call(lambda engine: engine.retract(conversation_id, answered))
 
     async def resident(self) -> frozenset[NodeId]:
         """Nodes that stand in the prompt now."""

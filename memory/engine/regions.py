@@ -77,6 +77,9 @@ class Regions:
         gone = [b.id for b in region.blocks if b.node_id not in nodes]
         if gone:
             self._store(conversation_id, region, removed=region.drop(gone))
+            self._stores.sink.emit(
+                RegionChanged(conversation_id=conversation_id, evicted=len(gone))
+            )
 
     def _need(self, conversation_id: ConversationId) -> ContextRegion:
         region = self._find(conversation_id)

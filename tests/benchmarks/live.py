@@ -84,10 +84,11 @@ async def build(app: GrowBox) -> None:
 
 
 async def build_long(app: GrowBox) -> None:
-    """The same with a region of about 3,000 tokens: two pastes, each within its share of the window."""
+    """The same with a region of more than 3,000 tokens: two pastes, each within its share of the window, and a short turn."""
     await first_token_s(app, listing(), None)
     newest = (await app.conversations())[0]
     await first_token_s(app, listing().replace("def f", "def g"), newest.id)
+    await first_token_s(app, "Which of the two modules came first? One word.", newest.id)
     await app.settle(20)
     say(tokens=(await app.region(newest.id)).used_tokens)
 

@@ -67,3 +67,28 @@ def test_a_tool_result_too_big_for_its_share_is_stored_whole(tmp_path: Path) -> 
             await service.close()
 
     asyncio.run(main())
+
+
+def test_a_question_that_a_crash_cut_off_is_not_asked_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        service = MemoryService(None)  # type: ignore[arg-type]
+        world: list[MemoryWorld] = []
+        try:
+            await service.open(lambda: (world.append(MemoryWorld(tmp_path)), world[0].engine)[1])
+            question = await service.call(lambda _engine: world[0].say("first"))
+            assert question.conversation_id is not None
+            context = ContextAssembler(service, count, question.conversation_id, window(service))
+            await context.open()
+            await context.add_question(question, "first", pages=())
+            await context.add_answer(question, None)
+            answered = await context.blocks()
+            await context.add_question(question, "second", pages=())
+            assert len(await context.blocks()) > len(answered)
+
+            await context.open()
+
+            assert await context.blocks() == answered
+        finally:
+            await service.close()
+
+    asyncio.run(main())
