@@ -1,4 +1,4 @@
-"""The headless face: `python -m growbox_app ask "…"`, `audit`, `rebuild`. Same engine, no Qt.
+"""The headless face: `python -m growbox_app ask "…"`, `ingest PATH…`, `audit`, `rebuild`. Same engine, no Qt.
 
 Imports nothing heavy at module level: spawned child processes import this module again.
 """

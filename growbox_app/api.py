@@ -6,12 +6,13 @@ and the tests' scripted fake. Everything here is called on the event-loop thread
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from growbox_app.ingest.report import IngestReport
 from memory.events import Event
 from memory.values import (
     AuditReport,
@@ -19,6 +20,7 @@ from memory.values import (
     ConversationId,
     FatigueSnapshot,
     LedgerSnapshot,
+    NeighbourhoodSnapshot,
     Node,
     NodeId,
     NodeStatus,
@@ -26,6 +28,7 @@ from memory.values import (
     ProjectId,
     QueueSnapshot,
     RegionSnapshot,
+    StainSnapshot,
     Statistics,
     Way,
 )
@@ -101,6 +104,43 @@ class UsedMemory:
     created_at_ms: int
     conversation_id: ConversationId | None
     cited: bool = False
+
+
+class DeepSearchState(StrEnum):
+    """Where the search of the past for one answer stands."""
+
+    RUNNING = "running"
+    FOUND = "found"
+    NOTHING = "nothing"
+    PAUSED = "paused"
+    """The budget of this run is used up; there is more to read."""
+    UNAVAILABLE = "unavailable"
+    """No judge answered."""
+    USED = "used"
+    """Found before the answer, which was written with it: nothing is left to offer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepSearch:
+    """A search of the past by reading it, for one answer.
+
+    `back_to_ms` is how far it has come, `back_to_seq` the same on the timeline (None: it did not scan). A `forced` one ignores
+    what was read for other questions.
+    """
+
+    answer_id: NodeId
+    state: DeepSearchState
+    memories: tuple[UsedMemory, ...] = ()
+    back_to_ms: int | None = None
+    notes_read: int = 0
+    judged: int = 0
+    back_to_seq: int | None = None
+    forced: bool = False
+
+    @property
+    def can_continue(self) -> bool:
+        """There is more to read, and somebody who can."""
+        return self.state is DeepSearchState.PAUSED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +267,21 @@ class EngineStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSkill:
+    """How well the loaded model tells in one language whether a passage answers a question.
+
+    `auc` is measured on questions with hard wrong passages, with its 95 % interval; None where nobody has measured this model.
+    One that is not `trusted` only suggests.
+    """
+
+    language: str
+    auc: float | None
+    auc_low: float | None
+    auc_high: float | None
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatus:
     """One catalogue entry and where it stands on this machine. `state`: missing | partial | unverified | ready | broken."""
 
@@ -271,6 +326,10 @@ class AskRequest:
     conversation_id: ConversationId | None = None
     project_id: ProjectId | None = None
     attachments: tuple[Attachment, ...] = ()
+    cited: tuple[NodeId, ...] = ()
+    """Messages and memories the user points at: they stand in the prompt, and a jump to them is learned."""
+    found: tuple[UsedMemory, ...] = ()
+    """What a search of the past has found for this question: it stands in the prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,11 +359,21 @@ class MemoryChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeepSearchChanged:
+    """The search of the past for an answer moved or ended."""
+
+    conversation_id: ConversationId
+    search: DeepSearch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RaiseWindow:
     """A second instance asked for this one."""
 
 
-AppEvent: TypeAlias = StatusChanged | ConversationsChanged | MemoryChanged | RaiseWindow
+AppEvent: TypeAlias = (
+    StatusChanged | ConversationsChanged | MemoryChanged | DeepSearchChanged | RaiseWindow
+)
 Unsubscribe: TypeAlias = Callable[[], None]
 ProgressSink: TypeAlias = Callable[[Progress], None]
 
@@ -338,8 +407,34 @@ class Assistant(Protocol):
         """Cancels the running turn, in whatever phase, within a second. Harmless when none runs."""
         ...
 
+    def answer_again(self, answer_id: NodeId) -> AsyncIterator[TurnEvent]:
+        """Asks the question of an answer again, with what the search of the past has found for it."""
+        ...
+
+    async def search_further(self, answer_id: NodeId) -> None:
+        """Goes on with the search of the past for an answer: watch `DeepSearchChanged`."""
+        ...
+
+    async def stop_search(self) -> None:
+        """Ends the running search of the past where it stands; it can go on later."""
+        ...
+
+    async def wrong_answer(self, answer_id: NodeId) -> None:
+        """The user says "that is not it": its memories get negatives, and all of the past is read again for the question."""
+        ...
+
+    def deep_search_of(self, answer: Node) -> DeepSearch | None:
+        """How the search of the past for a stored answer ended; None when there was none."""
+        ...
+
     async def attach(self, *, name: str, text: str) -> Attachment:
         """Stores a large paste or a dropped text file as a document node."""
+        ...
+
+    async def ingest(
+        self, paths: Sequence[Path], progress: ProgressSink, *, project_id: ProjectId | None = None
+    ) -> IngestReport:
+        """Adds files and folders to the memory. Cancel by cancelling the task: what is done stays, and a new call goes on."""
         ...
 
     def prepare(self, conversation_id: ConversationId | None) -> None:
@@ -378,6 +473,10 @@ class Assistant(Protocol):
         """One node, for "open source"."""
         ...
 
+    async def node_at(self, seq: int) -> Node | None:
+        """The node at a place of the timeline, for the stain map and the ends of a fragment."""
+        ...
+
     async def search(self, text: str) -> tuple[SearchHit, ...]:
         """Finds messages by their words or any substring, newest first."""
         ...
@@ -393,6 +492,18 @@ class Assistant(Protocol):
 
     async def ledger(self) -> LedgerSnapshot:
         """The fragment ledger."""
+        ...
+
+    def judge_skills(self) -> tuple[JudgeSkill, ...]:
+        """How well the loaded model judges, by language; empty while none is loaded."""
+        ...
+
+    async def stains(self) -> StainSnapshot:
+        """How thoroughly the timeline was read, as bands."""
+        ...
+
+    async def neighbourhood(self, node_id: NodeId) -> NeighbourhoodSnapshot:
+        """The pointer graph around a node."""
         ...
 
     async def fatigue(self) -> FatigueSnapshot:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
 from growbox_app import instance
+from growbox_app.agent.deep_search import DeepSearches, search_of
 from growbox_app.agent.loop import AgentLoop, LoopParts
 from growbox_app.agent.turn import decode_trace
 from growbox_app.agent.warmth import IDLE_S, Idleness, Warmth
@@ -24,7 +25,9 @@ from growbox_app.api import (
     AskRequest,
     Attachment,
     ConversationsChanged,
+    DeepSearch,
     EngineStatus,
+    JudgeSkill,
     ModelStatus,
     Problem,
     ProblemCode,
@@ -50,11 +53,13 @@ from growbox_app.event_fan import EventFan
 from growbox_app.executors.memory_get import MemoryGet
 from growbox_app.executors.memory_search import MemorySearch
 from growbox_app.executors.registry import Registry
+from growbox_app.ingest.cutting import cuts_of
+from growbox_app.ingest.report import IngestReport
 from growbox_app.logging_setup import log_to, stop_logging
 from growbox_app.memory_service import MemoryService, Priority
 from growbox_app.model_room import ModelRoom
 from growbox_app.models.calibration import embedder_epoch
-from growbox_app.oracle import EngineOracle
+from growbox_app.oracle import EngineOracle, judge_skills
 from growbox_app.power import saving_power
 from growbox_app.problems import problem_of
 from growbox_app.relay import AskRelay
@@ -64,7 +69,7 @@ from growbox_app.text import tr
 from memory.config import MemoryConfig
 from memory.errors import MemoryEngineError
 from memory.ports import Clock
-from memory.text import title
+from memory.text import storable, title
 from memory.values import (
     AuditReport,
     Conversation,
@@ -72,11 +77,14 @@ from memory.values import (
     FatigueSnapshot,
     Layout,
     LedgerSnapshot,
+    NeighbourhoodSnapshot,
     Node,
     NodeId,
     Project,
+    ProjectId,
     QueueSnapshot,
     RegionSnapshot,
+    StainSnapshot,
     Statistics,
 )
 
@@ -112,6 +120,7 @@ class GrowBox:
     ) -> None:
         self._options = options or Options()
         self._data_path = data_path
+        self._own_folders = (data_path, models_path)
         self._settings = SettingsStore(data_path)
         self._models = ModelRoom(models_path, self._settings)
         self._fan = EventFan()
@@ -127,6 +136,12 @@ class GrowBox:
         kv_bytes_max = int(self._settings.get("memory.kv_bytes_max")) << 20
         self._kv = KvFiles(data_path / "kv", self._engine, bytes_max=kv_bytes_max)
         self._background = Background(self._memory, self._engine, self._kv, self._tasks)
+        self._past = DeepSearches(
+            self._memory,
+            self._fan.tell,
+            may_read=self._may_read_past,
+            quiet=lambda: self._warmth.settled(),
+        )
         parts = LoopParts(
             memory=self._memory,
             engine=self._engine,
@@ -139,6 +154,7 @@ class GrowBox:
             kv=self._kv,
             settings=self._settings,
             clock=self._options.clock,
+            past=self._past,
         )
         self._loop = AgentLoop(parts)
         idleness = Idleness(idle_s=self._options.idle_s, saving_power=self._options.saving_power)
@@ -199,6 +215,7 @@ class GrowBox:
             async with asyncio.timeout(END_S):
                 await self._turn_ended.wait()
         self._background.stop()
+        await self._past.close()
         await self._warmth.close()
         await self._tasks.cancel_all()
         with contextlib.suppress(TimeoutError):
@@ -254,6 +271,11 @@ class GrowBox:
     def _memory_paused(self) -> bool:
         return bool(self._settings.get("memory.paused"))
 
+    def _may_read_past(self) -> bool:
+        """Whether the past may be read when nobody has asked for it. Not on the loop's thread: it looks at the battery."""
+        wanted = bool(self._settings.get("memory.search_past")) and not self._memory_paused()
+        return wanted and not self._options.saving_power()
+
     def _loaded_id(self) -> str:
         return self._engine.status.model_id if self._engine.loaded is not None else ""
 
@@ -261,20 +283,20 @@ class GrowBox:
         self._fan.tell(RaiseWindow())
 
     # -- turns --------------------------------------------------------------------------------
-    async def ask(self, request: AskRequest) -> AsyncIterator[TurnEvent]:
+    async def ask(self, request: AskRequest) -> AsyncGenerator[TurnEvent, None]:
         """See `Assistant.ask`."""
         if not self._turn_ended.is_set() or self._closed:
             raise ProblemError(Problem(code=ProblemCode.BUSY))
         self._turn_ended.clear()
         self._warmth.turn_began()
+        self._past.turn_began()
         self._cancelled = cancelled = asyncio.Event()
         try:
             async with contextlib.aclosing(self._loop.run(request, cancelled)) as events:
                 async for event in events:
                     if isinstance(event, TurnFinished):
-                        self._end_turn(
-                            cancelled
-                        )  # before the yield: a face may stop listening here
+                        # before the yield: a face may stop listening here
+                        self._end_turn(cancelled, event.answer)
                     if isinstance(event, TurnAccepted):
                         self._warmth.turn_accepted(event.conversation.id)
                     yield event
@@ -283,18 +305,60 @@ class GrowBox:
         finally:
             self._end_turn(cancelled)
 
-    def _end_turn(self, cancelled: asyncio.Event) -> None:
+    def _end_turn(self, cancelled: asyncio.Event, answer: Node | None = None) -> None:
         """Idempotent for each turn, which its cancel event stands for."""
         if self._cancelled is cancelled:
             self._cancelled = None
             self._turn_ended.set()
             self._background.turn_ended()
             self._warmth.turn_ended()
+            self._past.turn_ended(answer)
 
     async def stop(self) -> None:
         """See `Assistant.stop`."""
         if self._cancelled is not None:
             self._cancelled.set()
+
+    async def answer_again(self, answer_id: NodeId) -> AsyncGenerator[TurnEvent, None]:
+        """See `Assistant.answer_again`."""
+        answer, question = await self._answered(answer_id)
+        search = search_of(answer)
+        request = AskRequest(
+            text=question.content,
+            conversation_id=answer.conversation_id,
+            project_id=question.project_id,
+            found=search.memories if search is not None else (),
+        )
+        async with contextlib.aclosing(self.ask(request)) as events:
+            async for event in events:
+                yield event
+
+    async def search_further(self, answer_id: NodeId) -> None:
+        """See `Assistant.search_further`."""
+        await self._past.further((await self._answered(answer_id))[0])
+
+    async def stop_search(self) -> None:
+        """See `Assistant.stop_search`."""
+        await self._past.stop()
+
+    async def wrong_answer(self, answer_id: NodeId) -> None:
+        """See `Assistant.wrong_answer`."""
+        try:
+            await self._past.wrong(*await self._answered(answer_id))
+        except MemoryEngineError as error:
+            raise ProblemError(problem_of(error)) from error
+
+    def deep_search_of(self, answer: Node) -> DeepSearch | None:
+        """See `Assistant.deep_search_of`."""
+        return search_of(answer)
+
+    async def _answered(self, answer_id: NodeId) -> tuple[Node, Node]:
+        """An answer and its question."""
+        answer = await self.node(answer_id)
+        question = await self.node(answer.reply_to) if answer and answer.reply_to else None
+        if answer is None or question is None:
+            raise ProblemError(Problem(code=ProblemCode.INTERNAL, detail=f"no answer {answer_id}"))
+        return answer, question
 
     def prepare(self, conversation_id: ConversationId | None) -> None:
         """See `Assistant.prepare`."""
@@ -314,8 +378,31 @@ class GrowBox:
 
     async def attach(self, *, name: str, text: str) -> Attachment:
         """See `Assistant.attach`."""
-        node = await self._guarded(lambda engine: engine.attach(name=name, text=text))
+        most = self._options.config.rest.chunk_characters
+        text = storable(text)
+        cuts = await asyncio.to_thread(cuts_of, text, name, most)
+        node = await self._guarded(lambda engine: engine.attach(name=name, text=text, cuts=cuts))
         return Attachment(node_id=node.id, name=name, size_bytes=len(text.encode(errors="replace")))
+
+    async def ingest(
+        self, paths: Sequence[Path], progress: ProgressSink, *, project_id: ProjectId | None = None
+    ) -> IngestReport:
+        """See `Assistant.ingest`. A task of ours, so that a shutdown ends it before the memory closes."""
+        # Not before the window shows.
+        from growbox_app.ingest.ingestion import Ingestion, IngestParts
+
+        parts = IngestParts(
+            memory=self._memory,
+            clock=self._options.clock,
+            characters_max=self._options.config.rest.chunk_characters,
+            own_folders=self._own_folders,
+        )
+        work = Ingestion(parts, progress, project_id).run(paths)
+        try:
+            report: IngestReport = await self._tasks.start("ingest", work)
+        except MemoryEngineError as error:
+            raise ProblemError(problem_of(error)) from error
+        return report
 
     # -- reading ------------------------------------------------------------------------------
     async def projects(self) -> tuple[Project, ...]:
@@ -353,6 +440,10 @@ class GrowBox:
         """See `Assistant.node`."""
         return await self._guarded(lambda engine: engine.node(node_id))
 
+    async def node_at(self, seq: int) -> Node | None:
+        """See `Assistant.node_at`."""
+        return await self._guarded(lambda engine: engine.node_at(seq))
+
     async def search(self, text: str) -> tuple[SearchHit, ...]:
         """See `Assistant.search`."""
         nodes = await self._guarded(lambda engine: engine.search_messages(text))
@@ -380,6 +471,19 @@ class GrowBox:
         """See `Assistant.ledger`."""
         return await self._guarded(lambda engine: engine.ledger())
 
+    def judge_skills(self) -> tuple[JudgeSkill, ...]:
+        """See `Assistant.judge_skills`."""
+        loaded = self._engine.loaded
+        return judge_skills(loaded) if loaded is not None else ()
+
+    async def stains(self) -> StainSnapshot:
+        """See `Assistant.stains`."""
+        return await self._guarded(lambda engine: engine.stains())
+
+    async def neighbourhood(self, node_id: NodeId) -> NeighbourhoodSnapshot:
+        """See `Assistant.neighbourhood`."""
+        return await self._guarded(lambda engine: engine.neighbourhood(node_id))
+
     async def fatigue(self) -> FatigueSnapshot:
         """See `Assistant.fatigue`."""
         return await self._guarded(lambda engine: engine.fatigue())
@@ -398,13 +502,10 @@ class GrowBox:
 
     async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
         """See `Assistant.not_relevant`."""
-        answer = await self.node(answer_id)
-        question = await self.node(answer.reply_to) if answer and answer.reply_to else None
-        if question is not None:
-            query = question.content
-            await self._guarded(
-                lambda engine: engine.learn_not_relevant(query=query, memory_id=memory_id)
-            )
+        query = (await self._answered(answer_id))[1].content
+        await self._guarded(
+            lambda engine: engine.learn_not_relevant(query=query, memory_id=memory_id)
+        )
 
     async def audit(self, *, fix: bool) -> AuditReport:
         """See `Assistant.audit`."""

@@ -1,7 +1,7 @@
 """Commands of the headless face.
 
-`ask` runs one turn; while a window is open on the same data folder, the running instance answers. Sentences go to stderr,
-the answer to stdout, so that a program can read it.
+`ask` runs one turn, `ingest` adds files; while a window is open on the same data folder, the running instance does it. Sentences go to
+stderr, the answer to stdout, so that a program can read it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 from growbox_app import doctor, paths
 from growbox_app.api import (
+    EnginePhase,
     Notice,
     Problem,
     ProblemCode,
@@ -27,6 +28,9 @@ from growbox_app.api import (
     TurnFinished,
 )
 from growbox_app.assistant import GrowBox
+from growbox_app.ingest.report import IngestReport
+from growbox_app.ingest.words import fields_of, report_from, skipped_line
+from growbox_app.ingest.words import sentence as ingest_sentence
 from growbox_app.instance import Frame, hand_over
 from growbox_app.problems import sentence
 from growbox_app.relay import request_of
@@ -37,6 +41,9 @@ from memory.values import AuditReport, NodeStatus
 LOCK_TRIES = 20
 LOCK_RETRY_S = 0.5
 """Another instance holds the data folder and does not listen: it is starting or ending, so try again for a while."""
+INDEX_LOOK_S = 1.0
+"""How often `ingest` looks how much is still to be indexed."""
+SKIPPED_LINES_MAX = 50
 SETTLE_S = 10.0
 """After an answer the process stays this long at most, to index what was said."""
 
@@ -44,7 +51,13 @@ SETTLE_S = 10.0
 def main(arguments: list[str]) -> int:
     """Parses and runs one command."""
     options = _parser().parse_args(_questions_may_begin_with_a_dash(arguments))
-    commands = {"ask": _ask, "audit": _audit, "rebuild": _rebuild, "doctor": _doctor}
+    commands = {
+        "ask": _ask,
+        "ingest": _ingest,
+        "audit": _audit,
+        "rebuild": _rebuild,
+        "doctor": _doctor,
+    }
     _utf8_streams()
     try:
         return asyncio.run(_interruptible(commands[options.command](options)))
@@ -62,6 +75,10 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--project", type=Path, help="folder of the project the question is about")
     ask.add_argument("--continue", action="store_true", help="go on in the newest conversation")
     ask.add_argument("--json", action="store_true", help="print one JSON object")
+    ingest = commands.add_parser("ingest", help="add files and folders to the memory")
+    ingest.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file or a folder")
+    ingest.add_argument("--project", type=Path, help="folder of the project they belong to")
+    ingest.add_argument("--json", action="store_true", help="print one JSON object")
     audit = commands.add_parser("audit", help="check all stores against each other")
     audit.add_argument("--fix", action="store_true", help="repair what can be repaired")
     doctor = commands.add_parser("doctor", help="check that every part works on this machine")
@@ -103,19 +120,30 @@ async def _ask(options: argparse.Namespace) -> int:
         "project": str(options.project.resolve()) if options.project else None,
         "continue": getattr(options, "continue"),
     }
+    return await _here_or_there(
+        frame,
+        lambda assistant: _ask_here(assistant, frame, as_json=options.json),
+        as_json=options.json,
+    )
+
+
+async def _here_or_there(
+    frame: Frame, work: Callable[[GrowBox], Awaitable[int]], *, as_json: bool
+) -> int:
+    """Does the work on the data folder, or lets the instance do it that holds the folder."""
     locked = ProblemError(Problem(code=ProblemCode.DATA_LOCKED))
     for _ in range(LOCK_TRIES):
         assistant = _assistant()
         try:
             await assistant.start(_show_progress)
-            return await _ask_here(assistant, frame, as_json=options.json)
+            return await work(assistant)
         except ProblemError as error:
             if error.problem.code is not ProblemCode.DATA_LOCKED:
                 raise
             locked = error
         finally:
             await assistant.shutdown()
-        code = await _ask_running_instance(frame, options.json)
+        code = await _ask_running_instance(frame, as_json)
         if code is not None:
             return code
         await asyncio.sleep(LOCK_RETRY_S)  # it is just ending, or just starting
@@ -134,6 +162,63 @@ async def _ask_here(assistant: GrowBox, frame: Frame, *, as_json: bool) -> int:
             code = 0 if event.status is NodeStatus.COMPLETE else 1
     await assistant.settle(SETTLE_S)
     return code
+
+
+async def _ingest(options: argparse.Namespace) -> int:
+    frame: Frame = {
+        "wish": "ingest",
+        "paths": [str(path.absolute()) for path in options.paths],
+        "project": str(options.project.resolve()) if options.project else None,
+    }
+    try:
+        return await _here_or_there(
+            frame,
+            lambda assistant: _ingest_here(assistant, options),
+            as_json=options.json,
+        )
+    except asyncio.CancelledError:
+        _say(f"\n{tr('cli.ingest.stopped')}")
+        raise
+
+
+async def _ingest_here(assistant: GrowBox, options: argparse.Namespace) -> int:
+    project = await assistant.open_project(options.project) if options.project else None
+    report = await assistant.ingest(
+        options.paths, _show_progress, project_id=project.id if project else None
+    )
+    code = _print_ingest(report, as_json=options.json)
+    await _index(assistant)
+    return code
+
+
+async def _index(assistant: GrowBox) -> None:
+    """Stays until everything is found by its meaning too, as long as there is a model for it; it goes on at the next start."""
+    pending = (await assistant.statistics()).pending_embeddings
+    most = pending
+    while pending:
+        if assistant.engine_status().phase is EnginePhase.FAILED:
+            _say(tr("cli.ingest.later", pending=pending))
+            return
+        most = max(most, pending)
+        _show_progress(Progress(step="ingest_indexing", done=most - pending, total=most))
+        await assistant.settle(INDEX_LOOK_S)
+        pending = (await assistant.statistics()).pending_embeddings
+        if pending:
+            await asyncio.sleep(INDEX_LOOK_S)  # the model is still loading
+    if most and sys.stderr.isatty():
+        _say("")
+
+
+def _print_ingest(report: IngestReport, *, as_json: bool) -> int:
+    """1 when nothing of what was named is in the memory."""
+    if as_json:
+        print(json.dumps(fields_of(report), ensure_ascii=False))  # noqa: T201
+    if sys.stderr.isatty():
+        _say("")
+    for skipped in report.skipped[:SKIPPED_LINES_MAX]:
+        _say(skipped_line(skipped, tr))
+    _say(ingest_sentence(report, tr))
+    return 0 if report.files or report.removed else 1
 
 
 async def _ask_running_instance(frame: Frame, as_json: bool) -> int | None:
@@ -164,6 +249,12 @@ def _relayed(frame: Frame, as_json: bool) -> int | None:
                 return _say_problem(problem_from(fields), as_json=as_json)
             if "notice" in reply:
                 _say(sentence(problem_from(fields), tr))
+            elif "ingest" in reply:
+                told: Any = reply["ingest"]
+                return _print_ingest(report_from(told), as_json=as_json)
+            elif "progress" in reply:
+                step: Any = reply["progress"]
+                _show_progress(Progress(**step))
             elif not as_json:
                 print(reply.get("delta", ""), end="", flush=True)  # noqa: T201
     except OSError:

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from growbox_app.engine import canary, native
+from growbox_app.ingest.check import check_readers
 from growbox_app.models.catalogue import Model, Purpose, catalogue
 from growbox_app.models.verify import file_state, is_here
 from growbox_app.text import tr
@@ -41,6 +42,7 @@ def examine(models_path: Path, *, say: Callable[[Finding], None]) -> bool:
     for check in (
         _database,
         _vectors,
+        _documents,
         lambda: _models(models_path),
         lambda: _processor(models_path),
     ):
@@ -80,6 +82,15 @@ def _vectors() -> Finding:
     ) as folder:
         problem = check_vector_host(Path(folder) / "vectors", VectorConfig())
     return Finding(part="vectors", ok=not problem, words=problem or tr("doctor.vectors"))
+
+
+def _documents() -> Finding:
+    """The readers of files: a grammar or a parser that a build forgot is missed only here."""
+    try:
+        count = check_readers()
+    except (ImportError, OSError, ValueError) as error:
+        return Finding(part="documents", ok=False, words=f"{type(error).__name__}: {error}")
+    return Finding(part="documents", ok=True, words=tr("doctor.documents", count=count))
 
 
 def _models(models_path: Path) -> Finding:

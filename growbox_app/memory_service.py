@@ -18,13 +18,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from memory.requests import (
+    Judgement,
     Matrix,
     NeedEmbeddings,
     NeedVerdicts,
     Operation,
     Reply,
     Request,
-    Verdict,
     Yield,
 )
 
@@ -49,7 +49,7 @@ class Oracle(Protocol):
         """float32[len(texts), dimension], L2-normalised."""
         ...
 
-    async def judge(self, request: NeedVerdicts) -> tuple[Verdict, ...] | None:
+    async def judge(self, request: NeedVerdicts) -> Judgement | None:
         """One verdict per candidate."""
         ...
 

@@ -177,7 +177,11 @@ def _home(found: Distribution) -> str:
         line.split(", ", 1) for line in found.metadata.get_all("Project-URL") or [] if ", " in line
     )
     chosen = next(
-        (urls[key] for key in urls if key.lower() in ("homepage", "home", "source", "repository")),
+        (
+            urls[key]
+            for key in urls
+            if key.lower() in ("homepage", "home", "source", "source code", "repository")
+        ),
         "",
     )
     return _field(found, "Home-page") or chosen

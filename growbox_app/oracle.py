@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
+from growbox_app import judging
 from growbox_app.agent import prompts
+from growbox_app.api import JudgeSkill
 from growbox_app.engine import protocol as p
-from growbox_app.engine.client import EngineDied
+from growbox_app.engine.client import EngineClient, EngineDied
 from growbox_app.engine.supervisor import EngineSupervisor
-from memory.requests import EmbedKind, Matrix, NeedEmbeddings, NeedVerdicts, Verdict
-
-UNKNOWN_BAND = 1.0
-"""Margins (in logits) nearer to zero than this say nothing."""
-QUESTIONS = {
-    "en": "Does the passage contain the answer to the question? Yes or No.",
-    "zh": "这段文字是否包含问题的答案？Yes 或 No。",
-}
+from growbox_app.models.calibration import JudgeCalibration, judge_calibration
+from growbox_app.text import LANGUAGES
+from memory.requests import EmbedKind, Judgement, Matrix, NeedEmbeddings, NeedVerdicts, Verdict
 
 
 class EngineOracle:
@@ -40,28 +37,65 @@ class EngineOracle:
 
         return np.frombuffer(done.vectors, dtype="<f4").reshape(done.rows, done.dimension)
 
-    async def judge(self, request: NeedVerdicts) -> tuple[Verdict, ...] | None:
-        """See `Oracle.judge`."""
+    async def judge(self, request: NeedVerdicts) -> Judgement | None:
+        """See `Oracle.judge`. The judge speaks the question's language."""
+        loaded = self._engine.loaded
+        if loaded is None:
+            return None
         language = prompts.prompt_language(request.query)
+        version = judging.judge_prompt(language).version
+        calibration = judge_calibration(loaded.tokenizer, language, version)
+        texts = [text for _, text in request.candidates]
         try:
-            client = self._engine.client
-            done = await client.request(
-                p.Judge(
-                    id=client.next_id(),
-                    head=prompts.prompt(language, "judge"),
-                    query=f"\n\n{request.query}\n\n",
-                    candidates=tuple(text for _, text in request.candidates),
-                    question=QUESTIONS[language],
-                ),
-                p.DoneJudge,
-            )
+            verdicts = await _verdicts(self._engine.client, request.query, texts, calibration)
         except (EngineDied, p.EngineFault):
             return None
-        return tuple(verdict_of(margin) for margin in done.margins)
+        return Judgement(
+            judge=f"{loaded.tokenizer}-{language}-{version}-{calibration.name}",
+            trusted=calibration.trusted,
+            verdicts=verdicts,
+        )
 
 
-def verdict_of(margin: float | None) -> Verdict:
-    """Yes, no, or unknown in between."""
-    if margin is None or abs(margin) < UNKNOWN_BAND:
-        return Verdict.UNKNOWN
-    return Verdict.YES if margin > 0 else Verdict.NO
+async def _verdicts(
+    client: EngineClient, query: str, texts: list[str], calibration: JudgeCalibration
+) -> tuple[Verdict, ...]:
+    """One verdict per text. The first windows of all go together, then the second ones of those without a yes, and so on."""
+    language = prompts.prompt_language(query)
+    windows = [judging.windows_of(text) for text in texts]
+    chances: list[list[float | None]] = [[] for _ in texts]
+    for rank in range(max(map(len, windows), default=0)):
+        open_ones = [
+            at
+            for at, pieces in enumerate(windows)
+            if rank < len(pieces)
+            and judging.verdict_of(chances[at], calibration) is not Verdict.YES
+        ]
+        pieces = [windows[at][rank] for at in open_ones]
+        asked = judging.request(client.next_id(), language, query, pieces)
+        done = await client.request(asked, p.DoneJudge)
+        for at, reading in zip(open_ones, done.readings, strict=True):
+            chances[at].append(
+                None
+                if reading is None
+                else judging.chance(judging.signals(reading, done.blank), calibration)
+            )
+    return tuple(judging.verdict_of(found, calibration) for found in chances)
+
+
+def judge_skills(loaded: p.DoneLoad) -> tuple[JudgeSkill, ...]:
+    """How well the loaded model judges, by language, for the window."""
+    skills = []
+    for language in LANGUAGES:
+        version = judging.judge_prompt(language).version
+        found = judge_calibration(loaded.tokenizer, language, version)
+        skills.append(
+            JudgeSkill(
+                language=language,
+                auc=found.auc,
+                auc_low=found.auc_low,
+                auc_high=found.auc_high,
+                trusted=found.trusted,
+            )
+        )
+    return tuple(skills)

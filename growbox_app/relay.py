@@ -1,10 +1,11 @@
-"""Wishes of a second instance, served by the running one: raise the window, ask a question."""
+"""Wishes of a second instance, served by the running one: raise the window, ask a question, add files to the memory."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from growbox_app.api import (
@@ -13,10 +14,12 @@ from growbox_app.api import (
     Attachment,
     Notice,
     ProblemError,
+    Progress,
     TextDelta,
     TurnEvent,
     TurnFinished,
 )
+from growbox_app.ingest.words import fields_of
 from growbox_app.instance import Frame, Send
 from growbox_app.report import TurnReport, problem_fields
 from memory.values import ConversationId
@@ -49,10 +52,19 @@ class AskRelay:
         elif frame.get("wish") == "ask":
             frames: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
             asyncio.run_coroutine_threadsafe(self._ask(frame, frames.put), self._loop)
-            self._forward(frames, send)
+            self._forward(frames, send, gone=self._stop)
+        elif frame.get("wish") == "ingest":
+            frames = queue.SimpleQueue()
+            work = asyncio.run_coroutine_threadsafe(self._ingest(frame, frames.put), self._loop)
+            self._forward(frames, send, gone=work.cancel)
 
-    def _forward(self, frames: queue.SimpleQueue[Frame | None], send: Send) -> None:
-        """Sends on the connection's thread, so that a stopped asker never holds the turn."""
+    def _stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._assistant.stop(), self._loop)
+
+    def _forward(
+        self, frames: queue.SimpleQueue[Frame | None], send: Send, *, gone: Callable[[], object]
+    ) -> None:
+        """Sends on the connection's thread, so that a stopped asker never holds the turn; `gone` is for when it stopped."""
         while True:
             try:
                 reply = frames.get(timeout=ASK_S_MAX)
@@ -62,8 +74,26 @@ class AskRelay:
             except queue.Empty:
                 return
             except OSError:  # the asker is gone
-                asyncio.run_coroutine_threadsafe(self._assistant.stop(), self._loop)
+                gone()
                 return
+
+    async def _ingest(self, frame: Frame, put: Callable[[Frame | None], None]) -> None:
+        def show(progress: Progress) -> None:
+            put({"progress": asdict(progress)})
+
+        try:
+            folder, paths = frame.get("project"), frame.get("paths")
+            project = await self._assistant.open_project(Path(str(folder))) if folder else None
+            report = await self._assistant.ingest(
+                [Path(str(path)) for path in paths] if isinstance(paths, list) else [],
+                show,
+                project_id=project.id if project else None,
+            )
+            put({"done": True, "ingest": fields_of(report)})
+        except ProblemError as error:
+            put({"done": True, "problem": problem_fields(error.problem)})
+        finally:
+            put(None)
 
     async def _ask(self, frame: Frame, put: Callable[[Frame | None], None]) -> None:
         try:

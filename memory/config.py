@@ -50,9 +50,9 @@ class VectorConfig:
         host: whether the vector host is ever started; without it every search is the exact scan.
         rag_mode: see `RagMode`.
         ann_rows_min: from so many vectors on `auto` asks Chroma; below, the exact scan costs about a millisecond.
-        resident_rows_max: vectors held in memory as float32 (1.5 KB each at 384 dimensions: 75 MB); later ones are
-            read from the file at each scan.
-        slice_rows: rows read between two `Yield`s (about 10 ms).
+        resident_rows_max: vectors held in memory as float32 (1.5 KB each at 384 dimensions: 180 MB), once an exact scan
+            needs them; later ones are read from the file at each scan.
+        slice_rows: rows read between two `Yield`s (about 10 ms); a selection of no more nodes is read from the file.
         batch_rows: vectors per upsert; 43 ms for a single one in a 60k collection, hardly more for 32.
         batches_in_flight_max: unacknowledged batches. Two of 25 KB fit the pipe's buffer, so sending never blocks.
         start_lag_min: unsent vectors from which the host is worth starting (200 MB and a second of one core).
@@ -72,7 +72,7 @@ class VectorConfig:
     host: bool = True
     rag_mode: RagMode = RagMode.AUTO
     ann_rows_min: int = 20_000
-    resident_rows_max: int = 50_000
+    resident_rows_max: int = 120_000
     slice_rows: int = 4_000
     batch_rows: int = 32
     batches_in_flight_max: int = 2
@@ -107,6 +107,8 @@ class RecallConfig:
         near_weight: bm25 weight and coverage credit of words that stand in a neighbouring message only.
         query_terms_max: rarest terms of a long question that are looked up.
         common_share: a term in more than this share of the nodes is not looked up when a rarer one is there.
+        postings_max: entries of the index that one search reads: rarest terms first, as many as fit. The common ones still
+            count in the ranking of what the rare ones, and the vectors, have found.
         duplicate_overlap: Jaccard of two pages' terms from which only the better is kept.
         access_boost: weight of ln(1 + cited). Source: seed item K10.
         assistant_weight: factor for the model's own messages after the gate: the user's words come before the model's
@@ -114,6 +116,8 @@ class RecallConfig:
         asking_weight: factor for a message that also asks ("Which database is it? Write the line"): it comes after plain
             statements, and does not raise the bar for them.
         project_boost: factor for pages of the asking project, applied after the gate.
+        boost_scale: what a factor's logarithm counts in the ranking: a page that just passes the gate (0.5) stands about four
+            deviations out.
         entries: best raw hits whose learned edges are walked.
         entries_learned: best raw hits that learning starts edges from, beside the question itself.
         edge_follow, edge_veto: K similarity that follows an edge, and that blocks one. Source: seed item 1.2-6.
@@ -136,11 +140,13 @@ class RecallConfig:
     near_weight: float = 0.35
     query_terms_max: int = 32
     common_share: float = 0.2
+    postings_max: int = 20_000
     duplicate_overlap: float = 0.9
     access_boost: float = 0.05
     assistant_weight: float = 0.9
     asking_weight: float = 0.6
     project_boost: float = 1.1
+    boost_scale: float = 8.0
     entries: int = 8
     entries_learned: int = 3
     edge_follow: float = 0.80
@@ -155,6 +161,56 @@ class RecallConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankingConfig:
+    """The one fusion: a sum of log-odds, so that evidence adds up and a strong signal outweighs a weak one.
+
+    Meaning is the cosine in standard deviations of the store's own cosines to the question; words are BM25. What a passage
+    is decides what they count. Measured by `tests/benchmarks/recall.py`, with an ablation of each.
+
+    Attributes:
+        pool: best hits of words, and of vectors, that are ranked.
+        neighbours_of: best of them whose neighbours on the timeline are ranked as well.
+        words: weight of BM25 for prose; conversation leans on words.
+        code_words: the same for code, which is asked for in other words than it is written in; a question that names an
+            identifier counts its words in full.
+        saturation, length_share: BM25's k1 and b.
+        length: terms of an average passage, until enough are stored to measure it.
+        hub: share of a passage's nearness to *everything* that is taken off its cosine. Short small talk is near every
+            question ("hubs"); code is not, and is not corrected. Source: Mu and Viswanath, "All-but-the-top" (2018).
+        near, next_near: what the neighbours, and theirs, lend to a passage of the same conversation or document.
+        around: what the best passage of the same conversation or document lends, at most `around_reach` places away: first the
+            session, then the turn.
+        speaker: for a passage that begins with the name of someone whom the question names ("Ann: …").
+        asking: taken from a message that asks: a question is no answer.
+        substance: weight of ln(1 + terms) of a message: "sounds great!" is near much and answers nothing.
+        spread: taken from a message for each better one of the same conversation: answers that need several memories find them
+            in several conversations.
+        half_life_days, decay: messages lose `decay` in all, half of it in so many days. Documents and notes do not age.
+        cohort_rows: stored vectors by which cosines are read, spread over the store.
+    """
+
+    pool: int = 200
+    neighbours_of: int = 48
+    words: float = 0.43
+    code_words: float = 0.06
+    saturation: float = 0.9
+    length_share: float = 0.4
+    length: float = 40.0
+    hub: float = 0.7
+    near: float = 0.26
+    next_near: float = 0.1
+    around: float = 0.5
+    around_reach: int = 64
+    speaker: float = 0.85
+    asking: float = 0.65
+    substance: float = 0.5
+    spread: float = 0.33
+    half_life_days: float = 30.0
+    decay: float = 0.5
+    cohort_rows: int = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LearningConfig:
     """Limits of the pointer graph. Source: seed item G13.
 
@@ -165,6 +221,16 @@ class LearningConfig:
         sources_per_event: nodes that one act of learning starts edges from.
         cache_entries: neighbour cache (LFU).
         clusters_compared: most recent distinct queries that a new one is compared with.
+        sources_per_target: ways back remembered per target, for showing the graph.
+        same_question: likeness from which two wordings share verdicts and stains; 1 is the mean of related probe pairs. Of
+            LoCoMo's questions about one person a third lie within `merge` of another question; paraphrases lie nearer (at 1.08
+            four of five are kept, and of those pairs one in four).
+        clusters_max: clusters of questions for which verdicts and stains are kept. Source: design 4.4 "Exact".
+        judges_per_cluster: judge epochs kept per cluster: this one, and the one before it.
+        intervals_max: intervals of a stain.
+        yes_max: nodes answered yes, and wordings, that a cluster remembers.
+        fragments_max: open fragments. Source: seed item G15.
+        anchors_max, anchor_window, anchor_windows: cap, nodes per window, and windows from which a node is far. Source: G14.
     """
 
     merge: float = 0.93
@@ -173,6 +239,55 @@ class LearningConfig:
     sources_per_event: int = 4
     cache_entries: int = 256
     clusters_compared: int = 2_000
+    sources_per_target: int = 32
+    same_question: float = 1.08
+    clusters_max: int = 256
+    judges_per_cluster: int = 2
+    intervals_max: int = 128
+    yes_max: int = 32
+    fragments_max: int = 512
+    anchors_max: int = 128
+    anchor_window: int = 8
+    anchor_windows: int = 2
+
+
+class FollowMode(StrEnum):
+    """When an edge is followed. Source: seed item 1.2-6."""
+
+    COSINE = "cosine"
+    JUDGE = "judge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactConfig:
+    """Limits of the exact layer. Source: design 4.4 step 4; similarities are calibrated.
+
+    Attributes:
+        follow: `cosine`: an edge whose K is near enough (`RecallConfig.edge_follow`) is followed as it is; `judge`: the judge
+            reads the target first. Half of LoCoMo's questions have another one within that distance ("Jon's favourite …",
+            "Gina's favourite …"), so the judge reads it: one forward pass.
+        edge_consider: an edge this near is not followed unread, but its target is judged before anything else.
+        doors, door_min: best entries whose jumps are taken, and the score that makes one: a jump needs no judge, so the door
+            must be near the question. Source: seed item 1.2-4.
+        edges_judged: targets of edges, and remembered answers to other wordings, that are judged before the entries, one by
+            one: the first is most often right, and more would take the entries' budget.
+        entries_judged: best candidates of the search that are judged.
+        anchors_judged: hottest anchors that are judged. Source: seed item 1.2-7.
+        batch: nodes per request to the judge. Source: seed item 1.2-10.
+        scan_rows: nodes looked at between two `Yield`s, where few of them can be judged.
+        finds_max: pages of one search.
+    """
+
+    follow: FollowMode = FollowMode.JUDGE
+    edge_consider: float = 0.5
+    doors: int = 3
+    door_min: float = 0.3
+    edges_judged: int = 3
+    entries_judged: int = 16
+    anchors_judged: int = 4
+    batch: int = 8
+    scan_rows: int = 64
+    finds_max: int = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +344,8 @@ class MemoryConfig:
     storage: StorageConfig = field(default_factory=StorageConfig)
     vectors: VectorConfig = field(default_factory=VectorConfig)
     recall: RecallConfig = field(default_factory=RecallConfig)
+    ranking: RankingConfig = field(default_factory=RankingConfig)
     learning: LearningConfig = field(default_factory=LearningConfig)
+    exact: ExactConfig = field(default_factory=ExactConfig)
     paging: PagingConfig = field(default_factory=PagingConfig)
     rest: RestConfig = field(default_factory=RestConfig)

@@ -47,10 +47,28 @@ class NeedEmbeddings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedVerdicts:
-    """Reply: one `Verdict` per candidate, in order, or None (the judge is out)."""
+    """Reply: a `Judgement` with one verdict per candidate, in order, or None (the judge is out).
+
+    Without candidates it only asks who judges, and costs no forward pass: remembered verdicts hold for one judge. A candidate's
+    text is what the judge may know of it: where the time may be asked for, `[date] speaker: ` stands before the content, as it
+    did when the judge was measured; a long text is read in windows by whoever answers.
+    """
 
     query: str
     candidates: tuple[tuple[NodeId, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the judge says of each candidate.
+
+    `judge` names the judge epoch (model, prompt and calibration): a verdict counts only within its epoch. One that is not
+    `trusted` (measured AUC below 0.8) only suggests: it teaches nothing.
+    """
+
+    judge: str
+    trusted: bool
+    verdicts: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +77,7 @@ class Yield:
 
 
 Request: TypeAlias = NeedEmbeddings | NeedVerdicts | Yield
-Reply: TypeAlias = "Matrix | tuple[Verdict, ...] | None"
+Reply: TypeAlias = "Matrix | Judgement | None"
 
 T = TypeVar("T")
 Operation: TypeAlias = Generator[Request, Reply, T]

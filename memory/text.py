@@ -27,6 +27,14 @@ _RUN = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[\\w\u0300-\u036f])+")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _UNSPACED_START = re.compile(f"[{_UNSPACED}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z_]+")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
+_CODE_MARK = re.compile(r"[(){}=_;<>]")
+_CODE_MARKS_MIN = 3  # one pair of brackets makes no code
+_CODE_START = re.compile(
+    r"\s*(?:@\w+|(?:async )?def |class \w+|fn |func |function |#include|import \w|from \w[\w.]* import )"
+)
+_CODE_NAME = re.compile(r"\w_\w|[a-z][A-Z]|\w\(\)|::|\w\.[a-z]\w")
+_SPEAKER = re.compile(r"([^\W\d_][^\n:：]{0,39}?)[:：]\s")
 _SENTENCE_END = re.compile(r"(?<=[。！？!?；;\n])|(?<=\.)(?=\s)")
 
 _STOP_TEXT = (
@@ -230,10 +238,30 @@ def _asks(sentence: str) -> bool:
     return False
 
 
+def is_code(text: str, share: float = 0.03) -> bool:
+    """True when a text looks like source code: by its first words, or by the share of marks that prose seldom has."""
+    head = text[:1000]
+    if _CODE_START.match(head):
+        return True
+    marks = len(_CODE_MARK.findall(head))
+    return marks >= max(_CODE_MARKS_MIN, share * len(head)) and not is_unspaced(head)
+
+
+def names_code(text: str) -> bool:
+    """True when a question names an identifier: `parse_header`, `parseHeader`, `os.path`, `main()`."""
+    return _CODE_NAME.search(text) is not None
+
+
+def speaker(text: str) -> str:
+    """Who speaks in a line of a transcript ("Ann: …"), case-folded; "" for other texts."""
+    found = _SPEAKER.match(text)
+    return found.group(1).casefold() if found else ""
+
+
 def is_unspaced(text: str, share: float = 0.2) -> bool:
     """True when a good share of a text's letters are of scripts written without spaces."""
     head = text[:500]
-    letters = sum(character.isalpha() for character in head)
+    letters = len(_NO_LETTERS.sub("", head))
     unspaced = sum(len(run) for run in _UNSPACED_RUN.findall(head))
     return letters > 0 and unspaced >= share * letters
 

@@ -52,6 +52,10 @@ class Way(StrEnum):
     JUMP = "jump"
     ANCHOR = "anchor"
     SCAN = "scan"
+    ENTRY = "entry"
+    """A judged candidate of the search itself, below the gate."""
+    VERDICT = "verdict"
+    """A remembered verdict of a question like this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +96,15 @@ class NodeDraft:
     parent_id: NodeId | None = None
     byte_range: tuple[int, int] | None = None
     created_at_ms: int | None = None
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """The timeline's unit. Source: design 4.1.
 
-    `seq` is dense and ascending in journal order. `token_ids` are the sampled ids of an answer (never retokenised), valid
+    `seq` is dense and ascending in journal order. `context` stands above a passage of a document – file, headings, names of
+    definitions; it is part of its keys, never of its content. `token_ids` are the sampled ids of an answer (never retokenised), valid
     for the tokenizer whose fingerprint is `tokenizer`. `trace` is the host's own JSON about an answer (memories used,
     figures); the engine stores it and does not read it.
     """
@@ -123,6 +129,53 @@ class Node:
     token_ids: tuple[int, ...] | None = None
     tokenizer: str | None = None
     trace: str | None = None
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Where a passage of a document ends (exclusive, in characters), and what stands above it."""
+
+    end: int
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentDraft:
+    """A version of a document about to be kept.
+
+    `uri` names the document through all its versions; `stamp` and `content_hash` are the host's own marks, by which it sees
+    without reading, and without storing, that nothing changed. The passages that `cuts` end join to `text`, none longer than
+    a chunk may be. `created_at_ms` is the time of the text itself (None: now).
+    """
+
+    uri: str
+    stamp: str
+    content_hash: str
+    text: str
+    cuts: tuple[Cut, ...]
+    project_id: ProjectId | None = None
+    created_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentState:
+    """What is known of a document: its newest version, and the host's marks of it."""
+
+    uri: str
+    node_id: NodeId
+    stamp: str
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentChange:
+    """What keeping a version did to the passages of a document."""
+
+    node_id: NodeId
+    added: int
+    kept: int
+    retired: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +195,35 @@ class EmbedderEpoch:
     question_ceiling: float
 
 
+class Scope(StrEnum):
+    """Where a question looks first."""
+
+    ALL = "all"
+    PROJECT = "project"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which nodes a search sees at all: a filter inside every search, never on its results. Nothing set is everything.
+
+    Args: no `kinds` are all of them; `since_ms` is included, `until_ms` is not.
+    """
+
+    kinds: frozenset[NodeKind] = frozenset()
+    project_id: ProjectId | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
     """What to look for.
 
     Args: `exclude` are nodes that may not be returned (the question itself); `resident` are nodes already in the
-    conversation's region: they are returned marked as such, so that a re-hit can warm them. `project_id` prefers, it does
-    not filter.
+    conversation's region: they are returned marked as such, so that a re-hit can warm them. `project_id` prefers; it filters
+    with `scope` PROJECT, and what finds nothing there is widened to all. `kinds` are never widened. `since_ms` and `until_ms`
+    (excluded) bound the time of a memory; where neither is given, a date in the text does, and is widened when it leaves
+    nothing.
     """
 
     text: str
@@ -156,6 +231,10 @@ class RecallQuery:
     exclude: frozenset[NodeId] = frozenset()
     resident: frozenset[NodeId] = frozenset()
     pages_max: int = 6
+    kinds: frozenset[NodeKind] = frozenset()
+    scope: Scope = Scope.ALL
+    since_ms: int | None = None
+    until_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +260,7 @@ class RecallResult:
     """Pages, best first, and what finding them cost.
 
     `degraded` names stores that did not answer (`embedder`, `vectors`): the result is then from the remaining ways.
+    `widened` names filters that left nothing and were lifted (`dates`, `project`), in that order.
     """
 
     pages: tuple[Page, ...]
@@ -190,6 +270,115 @@ class RecallResult:
     scanned: int
     elapsed_ms: float
     degraded: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactQuery:
+    """A search of the past by reading it. Source: design 4.4 "Exact".
+
+    Args: `question_id` is the node that asks (edges learned leave from it); `rejected` are nodes the user has called wrong for
+    this question; `judgements_max` bounds what is put before the judge in this run; `budget_s` bounds its time, measured
+    between batches (None: no bound). `forced` ignores other questions' stains and cached verdicts. The scan starts below
+    `before_seq` (None: the newest node), so that a search goes on where an earlier one stopped.
+    """
+
+    text: str
+    question_id: NodeId | None = None
+    project_id: ProjectId | None = None
+    exclude: frozenset[NodeId] = frozenset()
+    rejected: frozenset[NodeId] = frozenset()
+    judgements_max: int = 64
+    budget_s: float | None = None
+    forced: bool = False
+    before_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactResult:
+    """What the exact layer found, best first, and how far it came.
+
+    `judged` counts model judgements, `cached` remembered ones, `notes_read` both of the linear scan. `back_to_seq` and
+    `back_to_ms` say where the scan stands (None: it was not needed); as `before_seq` of another search the first goes on
+    from there. `complete` means the start of the timeline was reached. `trusted` is false where the judge only suggests. `degraded` names who did not answer (`judge`, `embedder`).
+    """
+
+    pages: tuple[Page, ...]
+    judged: int = 0
+    cached: int = 0
+    notes_read: int = 0
+    back_to_seq: int | None = None
+    back_to_ms: int | None = None
+    complete: bool = False
+    trusted: bool = True
+    elapsed_ms: float = 0.0
+    degraded: tuple[str, ...] = ()
+
+
+class Depth(StrEnum):
+    """How thoroughly an interval was read. Source: seed item G12."""
+
+    DEEP = "deep"
+    """Every node of it was answered by a judge, for some cluster of questions."""
+    LIGHT = "light"
+    """Reached by a jump, or swept by vectors: there may be gaps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StainSpan:
+    """One band of the stain map: nodes `first_seq`..`last_seq`, both included, and for how many clusters of questions."""
+
+    first_seq: int
+    last_seq: int
+    depth: Depth
+    clusters: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StainSnapshot:
+    """The timeline as a band. What lies in no span was never read. Spans ascend and do not overlap."""
+
+    first_seq: int
+    last_seq: int
+    first_ms: int
+    last_ms: int
+    nodes: int
+    spans: tuple[StainSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KSample:
+    """A past question by which a pointer was followed, or refused."""
+
+    text: str
+    weight: int
+    used_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointerEdge:
+    """One pointer as the graph panel shows it. `forced` is a jump pinned by the user."""
+
+    source_id: NodeId
+    target_id: NodeId
+    target_title: str
+    source_title: str
+    heat: int
+    positive: tuple[KSample, ...] = ()
+    negative: tuple[KSample, ...] = ()
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourhoodSnapshot:
+    """The pointer graph around one node: edges that leave it, hottest first, and edges that lead to it."""
+
+    node_id: NodeId
+    title: str
+    leaving: tuple[PointerEdge, ...] = ()
+    arriving: tuple[PointerEdge, ...] = ()
 
 
 class Layout(StrEnum):
@@ -346,13 +535,38 @@ class QueueSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """An interval (by sequence number, both ends excluded) that a jump skipped unread."""
+    """An interval (by sequence number, both ends excluded) that a jump skipped unread.
+
+    `query` is the question that jumped, `remaining` how many numbers of the interval are still unread for it.
+    """
 
     entry_seq: int
     target_seq: int
     query: str
     created_at_ms: int
     remaining: int
+    entry_title: str = ""
+    target_title: str = ""
+
+    @property
+    def first_seq(self) -> int:
+        """First number of the interval."""
+        return min(self.entry_seq, self.target_seq) + 1
+
+    @property
+    def last_seq(self) -> int:
+        """Last number of the interval."""
+        return max(self.entry_seq, self.target_seq) - 1
+
+    @property
+    def size(self) -> int:
+        """Numbers in the interval."""
+        return self.last_seq - self.first_seq + 1
+
+    @property
+    def progress(self) -> float:
+        """Which share of it is read, 0..1."""
+        return 1.0 - self.remaining / self.size if self.size > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,7 +607,10 @@ class StoreHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """A cheap picture of the whole engine for the status line, the health panel and `--json`."""
+    """A cheap picture of the whole engine for the status line, the health panel and `--json`.
+
+    `stains` counts intervals, over all clusters of questions; the last three are the neighbour cache's since the start.
+    """
 
     nodes: int
     conversations: int
@@ -402,6 +619,13 @@ class Statistics:
     edges: int
     learning_events: int
     stores: tuple[StoreHealth, ...]
+    jumps: int = 0
+    stains: int = 0
+    fragments: int = 0
+    anchors: int = 0
+    cache_hits: int = 0
+    cache_misses: int = 0
+    cache_evictions: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,19 @@ HIDDEN_IMPORTS = [
     # Imported inside functions of the child processes.
     "growbox_app.engine.host",
     "memory.storage.vector_host",
+    # Grammars, named in strings by growbox_app.ingest.definitions.
+    "tree_sitter_bash",
+    "tree_sitter_c",
+    "tree_sitter_cpp",
+    "tree_sitter_go",
+    "tree_sitter_java",
+    "tree_sitter_javascript",
+    "tree_sitter_python",
+    "tree_sitter_rust",
+    "tree_sitter_typescript",
+    # Named in strings by growbox_app.ingest.check.
+    "docx",
+    "pypdf",
 ]
 
 EXCLUDES = [
@@ -71,7 +84,10 @@ EXCLUDES = [
     "keyring",
     "cryptography",
     "secretstorage",
-    # Parts of libraries that nothing here uses.
+    # Parts of libraries that nothing here uses; of lxml, python-docx needs only etree.
+    "lxml.html",
+    "lxml.isoschematron",
+    "lxml.objectify",
     "numpy.f2py",
     "numpy.testing",
     "llama_cpp.server",

@@ -4,6 +4,7 @@
   python3 packaging/dev.py run            set up what is missing and open the window
   python3 packaging/dev.py test           set up what is missing and run every check
   python3 packaging/dev.py ask "…"        ask without a window (any arguments of `python -m growbox_app ask`)
+  python3 packaging/dev.py ingest PATH    add files and folders to the memory (python -m growbox_app ingest)
   python3 packaging/dev.py setup          only set up
   python3 packaging/dev.py models         list, fetch ID, verify
   python3 packaging/dev.py bench NAME     one of tests/benchmarks
@@ -121,6 +122,12 @@ def _ask(rest: Sequence[str]) -> int:
     return _become("-m", "growbox_app", "ask", *rest)
 
 
+def _ingest(rest: Sequence[str]) -> int:
+    console.stream = sys.stderr
+    set_up("chosen", display=False)
+    return _become("-m", "growbox_app", "ingest", *rest)
+
+
 def _test(rest: Sequence[str]) -> int:
     set_up("light", display=True, tests=True)
     return run_checks(rest)
@@ -177,6 +184,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": _open_window,
     "test": _test,
     "ask": _ask,
+    "ingest": _ingest,
     "setup": _setup,
     "models": _models,
     "bench": _bench,

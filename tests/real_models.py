@@ -25,7 +25,7 @@ def real_load(request_id: int, cpu_file: Path, chat: Path = LIGHT) -> p.Load:
         chat_sha256=find(LIGHT_ID).sha256,
         embed_path=str(EMBEDDER),
         context_tokens=2048,
-        background_tokens=512,
+        background_tokens=1024,
         threads=2,
         variant=choose_variant(str(LIGHT), memory=cpu_file, threads=2),
     )

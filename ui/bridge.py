@@ -12,11 +12,13 @@ from growbox_app.api import (
     AppEvent,
     Assistant,
     ConversationsChanged,
+    DeepSearchChanged,
     MemoryChanged,
     RaiseWindow,
     StatusChanged,
 )
 from memory.events import Event
+from memory.values import NodeId
 
 BATCH_MS = 33
 
@@ -24,12 +26,14 @@ BATCH_MS = 33
 class Bridge(QObject):
     """Signals of one assistant.
 
-    Signals: `status_changed()`, `conversations_changed()`, `memory_changed(tuple[Event, ...])`, `raise_requested()`.
+    Signals: `status_changed()`, `conversations_changed()`, `memory_changed(tuple[Event, ...])`, `search_changed(DeepSearchChanged)`,
+    `raise_requested()`.
     """
 
     status_changed = Signal()
     conversations_changed = Signal()
     memory_changed = Signal(object)
+    search_changed = Signal(object)
     raise_requested = Signal()
 
     def __init__(self, assistant: Assistant, parent: QObject | None = None) -> None:
@@ -37,6 +41,7 @@ class Bridge(QObject):
         self._status = False
         self._conversations = False
         self._events: list[Event] = []
+        self._searches: dict[NodeId, DeepSearchChanged] = {}
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(BATCH_MS)
@@ -56,6 +61,8 @@ class Bridge(QObject):
                 self._conversations = True
             case MemoryChanged():
                 self._events.extend(event.events)
+            case DeepSearchChanged():
+                self._searches[event.search.answer_id] = event
             case RaiseWindow():
                 self.raise_requested.emit()
                 return
@@ -66,9 +73,12 @@ class Bridge(QObject):
         status, self._status = self._status, False
         conversations, self._conversations = self._conversations, False
         events, self._events = tuple(self._events), []
+        searches, self._searches = self._searches, {}
         if status:
             self.status_changed.emit()
         if conversations:
             self.conversations_changed.emit()
         if events:
             self.memory_changed.emit(events)
+        for change in searches.values():
+            self.search_changed.emit(change)

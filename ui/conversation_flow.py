@@ -1,4 +1,4 @@
-"""Runs conversations: questions, follow-ups that wait, attachments, drafts, opening and finding.
+"""Runs conversations: questions, follow-ups that wait, attachments, citations, drafts, opening and finding.
 
 Joins the `Assistant` and the conversation panel on the event-loop thread. One turn runs at a time; what is sent meanwhile waits in order. A
 turn goes on when another conversation is shown. The stored conversation is truth: what a failed turn leaves on the screen is what the
@@ -8,7 +8,7 @@ store has, plus one honest line. What was sent and not accepted is never dropped
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from growbox_app.api import (
     AskRequest,
     Assistant,
     Attachment,
+    DeepSearchChanged,
     PhaseChanged,
     Problem,
     ProblemCode,
@@ -31,7 +32,10 @@ from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from memory.ports import Clock
 from memory.values import Conversation, NodeId, ProjectId, Role
+from ui.ingest_flow import belongs_in_memory, is_book
 from ui.panels.conversation import ConversationPanel
+from ui.past_searches import PastSearches
+from ui.view_models.enclosures import Enclosure, attachments_of, cited_of
 from ui.view_models.transcript import Message, Transcript, message_of
 from ui.window_state import NEW_CONVERSATION, WindowState
 
@@ -44,12 +48,16 @@ RETRY_MS = 1_000
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Waiting:
-    """A question that was sent and has not been accepted yet. `coming` are attachments that it still waits for."""
+    """A question that was sent and has not been accepted yet. `coming` are attachments that it still waits for.
+
+    `again` names an answer whose question is to be answered once more; such a question was never typed and returns to no draft.
+    """
 
     transcript: Transcript
     text: str
-    attachments: tuple[Attachment, ...]
-    project_id: ProjectId | None
+    enclosures: tuple[Enclosure, ...] = ()
+    project_id: ProjectId | None = None
+    again: NodeId | None = None
     coming: list[asyncio.Task[Attachment | None]] = field(default_factory=list)
     was_queued: bool = False
 
@@ -83,12 +91,13 @@ def draft_key(transcript: Transcript) -> str:
 class ConversationFlow(QObject):
     """The running conversations.
 
-    Signals: `opened(ConversationId | None)`, `busy_changed(ConversationId | None)`, `memory_touched()`.
+    Signals: `opened(ConversationId | None)`, `busy_changed(ConversationId | None)`, `memory_touched()`, `ingest_wanted(list[Path])`.
     """
 
     opened = Signal(object)
     busy_changed = Signal(object)
     memory_touched = Signal()
+    ingest_wanted = Signal(object)
 
     def __init__(
         self,
@@ -105,6 +114,9 @@ class ConversationFlow(QObject):
         self._tasks = tasks
         self._clock = clock
         self._state = state
+        self._searches = PastSearches(
+            assistant, panel, tasks=tasks, busy=lambda: self._live is not None
+        )
         self.project_id: ProjectId | None = None
         self._live: Transcript | None = None
         self._waiting: list[Waiting] = []
@@ -129,14 +141,15 @@ class ConversationFlow(QObject):
         panel.composer.submitted.connect(self.submit)
         panel.composer.recall_wanted.connect(self._recall_last)
         panel.composer.large_text.connect(self._attach_paste)
-        panel.composer.files_dropped.connect(self.attach_files)
+        panel.composer.files_dropped.connect(self.take_files)
         panel.composer.changed.connect(self._typed)
         panel.stop_wanted.connect(self.stop)
         panel.queue_row.withdrawn.connect(self._withdraw)
         panel.empty_state.chosen.connect(self._try_suggestion)
         panel.find_bar.moved.connect(self._find)
         panel.find_bar.closed.connect(self._close_find)
-        panel.view.rejected.connect(self._reject)
+        panel.view.cite_wanted.connect(panel.composer.cite)
+        panel.view.again_wanted.connect(self._answer_again)
 
     @property
     def shown(self) -> Transcript:
@@ -159,14 +172,14 @@ class ConversationFlow(QObject):
         composer = self._panel.composer
         coming = [task for task, at in self._attaching.items() if self._is_shown(at)]
         text = composer.text().strip()
-        with_files = bool(composer.attachments or coming)
+        with_files = bool(attachments_of(composer.enclosures) or coming)
         if not text or not (with_files or askable(text)):
             composer.hint("composer.ask_with_file" if with_files else "composer.empty")
             return
         item = Waiting(
             transcript=self.shown,
             text=text,
-            attachments=tuple(composer.attachments),
+            enclosures=tuple(composer.enclosures),
             project_id=self.project_id,
             coming=coming,
             was_queued=self.busy,
@@ -174,7 +187,7 @@ class ConversationFlow(QObject):
         self._opened = True
         self._waiting.append(item)
         composer.show_text("")
-        composer.show_attachments([])
+        composer.show_enclosures([])
         self._panel.problem_bar.say(None)
         self.keep_draft()
         if coming:
@@ -190,7 +203,7 @@ class ConversationFlow(QObject):
             return
         item.coming = []
         found = [result for result in results if isinstance(result, Attachment)]
-        item.attachments += tuple(found)
+        item.enclosures += tuple(found)
         if len(found) < len(results):
             self._waiting.remove(item)
             self._return(item)
@@ -210,18 +223,10 @@ class ConversationFlow(QObject):
 
     async def _ask(self, item: Waiting) -> None:
         transcript = item.transcript
-        request = AskRequest(
-            text=item.text,
-            conversation_id=transcript.conversation_id,
-            project_id=item.project_id
-            if transcript.conversation is None
-            else transcript.conversation.project_id,
-            attachments=item.attachments,
-        )
         trouble: Problem | None = None
         accepted = False
         try:
-            async for event in self._assistant.ask(request):
+            async for event in self._events_of(item):
                 accepted = accepted or isinstance(event, TurnAccepted)
                 self._take(transcript, event, item)
         except ProblemError as error:
@@ -232,6 +237,19 @@ class ConversationFlow(QObject):
                 self._give_back(item, trouble)
         if accepted:
             self._next()
+
+    def _events_of(self, item: Waiting) -> AsyncIterator[TurnEvent]:
+        if item.again is not None:
+            return self._assistant.answer_again(item.again)
+        conversation = item.transcript.conversation
+        request = AskRequest(
+            text=item.text,
+            conversation_id=item.transcript.conversation_id,
+            project_id=item.project_id if conversation is None else conversation.project_id,
+            attachments=attachments_of(item.enclosures),
+            cited=cited_of(item.enclosures),
+        )
+        return self._assistant.ask(request)
 
     def _take(self, transcript: Transcript, event: TurnEvent, item: Waiting) -> None:
         if isinstance(event, TurnAccepted):
@@ -255,7 +273,9 @@ class ConversationFlow(QObject):
             self.keep_draft()
             self._move_draft(NEW_CONVERSATION, event.conversation.id)
         transcript.conversation = event.conversation
-        transcript.show_question(event.question, event.answer_id, item.attachments)
+        transcript.show_question(event.question, event.answer_id, attachments_of(item.enclosures))
+        if item.again is not None:
+            self._searches.tell(transcript, item.again, told=False)
         for waiting in self._waiting:
             if waiting.transcript is transcript:
                 waiting.project_id = event.conversation.project_id
@@ -280,6 +300,7 @@ class ConversationFlow(QObject):
             self._panel.show_phase(None)
         self.busy_changed.emit(None)
         self.memory_touched.emit()
+        self._searches.turn_ended()
 
     def _give_back(self, item: Waiting, trouble: Problem | None) -> None:
         """A question that was not accepted waits on or returns to the input, so that nothing typed is lost."""
@@ -308,24 +329,27 @@ class ConversationFlow(QObject):
             self._attaching[task] = item.transcript
             if task.done():
                 self._attached(task)
-        self._hand_in(item.transcript, item.text, item.attachments)
+        if item.again is not None:
+            self._searches.tell(item.transcript, item.again, told=True)
+            return
+        self._hand_in(item.transcript, item.text, item.enclosures)
 
     def _hand_in(
-        self, transcript: Transcript, text: str, attachments: tuple[Attachment, ...]
+        self, transcript: Transcript, text: str, enclosures: tuple[Enclosure, ...]
     ) -> None:
-        """Adds text and attachments to what is unsent in a conversation: in the input, or in its draft."""
+        """Adds text and enclosures to what is unsent in a conversation: in the input, or in its draft."""
         if self._is_shown(transcript) and not self._closing:
             composer = self._panel.composer
             hint = composer.hint_key
             if text:
                 composer.show_text(joined(composer.text(), text))
             composer.hint(hint)
-            composer.show_attachments([*composer.attachments, *attachments])
+            composer.show_enclosures([*composer.enclosures, *enclosures])
             self._draft_timer.start()
             return
         key = draft_key(transcript)
         kept_text, kept = self._state.draft(key)
-        self._state.keep_draft(key, joined(text, kept_text), [*attachments, *kept])
+        self._state.keep_draft(key, joined(text, kept_text), [*enclosures, *kept])
         self._state.save()
 
     def engine_ready(self) -> None:
@@ -342,9 +366,19 @@ class ConversationFlow(QObject):
     def _attach_paste(self, text: str) -> None:
         self._start_attaching(self._store(tr("composer.pasted_name"), text))
 
+    def take_files(self, paths: list[Path]) -> None:
+        """Attaches a few small texts; anything else that was dropped is for the memory."""
+        if belongs_in_memory(paths):
+            self.ingest_wanted.emit(paths)
+        else:
+            self.attach_files(paths)
+
     def attach_files(self, paths: list[Path]) -> None:
-        """Attaches text files."""
-        for path in paths:
+        """Attaches text files; a book among them is for the memory."""
+        books = [path for path in paths if is_book(path)]
+        if books:
+            self.ingest_wanted.emit(books)
+        for path in (path for path in paths if path not in books):
             self._start_attaching(self._store_file(path))
 
     def _start_attaching(self, work: Coroutine[object, object, Attachment | None]) -> None:
@@ -394,7 +428,7 @@ class ConversationFlow(QObject):
         self._draft_timer.stop()
         if self._opened and not self._closing:
             composer = self._panel.composer
-            self._state.keep_draft(draft_key(self.shown), composer.text(), composer.attachments)
+            self._state.keep_draft(draft_key(self.shown), composer.text(), composer.enclosures)
 
     def _move_draft(self, old: str, new: str) -> None:
         self._state.keep_draft(new, *self._state.draft(old))
@@ -409,9 +443,9 @@ class ConversationFlow(QObject):
         self._waiting.clear()
 
     def _restore_draft(self) -> None:
-        text, attachments = self._state.draft(draft_key(self.shown))
+        text, enclosures = self._state.draft(draft_key(self.shown))
         self._panel.composer.show_text(text)
-        self._panel.composer.show_attachments(attachments)
+        self._panel.composer.show_enclosures(enclosures)
         self._draft_timer.stop()
 
     def _recall_last(self) -> None:
@@ -423,14 +457,29 @@ class ConversationFlow(QObject):
         self._panel.composer.insert_text(text)
         self._panel.input.setFocus()
 
-    def _reject(self, answer_id: NodeId, memory_id: NodeId) -> None:
-        self._tasks.start("not relevant", self._judge(answer_id, memory_id))
+    # -- the past -----------------------------------------------------------------------------
+    def _answer_again(self, answer_id: NodeId) -> None:
+        """Asks the question of an answer again; it waits its turn like any other."""
+        transcript = self.shown
+        place = transcript.place_of(answer_id)
+        asked = [message for message in transcript.messages[:place] if message.role is Role.USER]
+        text = asked[-1].text if asked else ""
+        self._waiting.append(
+            Waiting(transcript=transcript, text=text, again=answer_id, was_queued=self.busy)
+        )
+        self._next()
 
-    async def _judge(self, answer_id: NodeId, memory_id: NodeId) -> None:
-        try:
-            await self._assistant.not_relevant(answer_id, memory_id)
-        except ProblemError as error:
-            self._panel.problem_bar.say(error.problem)
+    def search_changed(self, change: DeepSearchChanged) -> None:
+        """Takes news of the search of the past for an answer, wherever its conversation is at work."""
+        known = {id(at): at for at in (self.shown, *self._at_work())}
+        for transcript in known.values():
+            if transcript.conversation_id == change.conversation_id:
+                self._searches.take(transcript, change.search)
+
+    def _at_work(self) -> tuple[Transcript, ...]:
+        """The conversations that a turn runs or waits in."""
+        waiting = tuple(item.transcript for item in self._waiting)
+        return (*waiting, self._live) if self._live is not None else waiting
 
     # -- opening ------------------------------------------------------------------------------
     def new_conversation(self) -> None:
@@ -473,8 +522,7 @@ class ConversationFlow(QObject):
 
     async def _transcript_of(self, conversation: Conversation) -> Transcript:
         """What a turn runs or waits in is shown as it is; anything else is read anew."""
-        in_use = [item.transcript for item in self._waiting]
-        for transcript in (*in_use, *([self._live] if self._live else [])):
+        for transcript in self._at_work():
             if transcript.conversation_id == conversation.id:
                 return transcript
         transcript = Transcript(conversation)
@@ -484,8 +532,11 @@ class ConversationFlow(QObject):
                 await asyncio.sleep(0)
             if node.role is Role.ASSISTANT:
                 messages.append(message_of(node, *self._assistant.trace_of(node)))
+                messages[-1].search = self._assistant.deep_search_of(node)
             else:
                 messages.append(message_of(node))
+        if messages and messages[-1].search is not None:
+            messages[-1].search_told = True
         transcript.messages = messages
         return transcript
 

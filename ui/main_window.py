@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QResizeEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QMainWindow,
@@ -35,10 +35,12 @@ from memory.values import Conversation, ConversationId, NodeId, Project, Project
 from ui.bridge import Bridge
 from ui.conversation_flow import ConversationFlow
 from ui.facts import facts
+from ui.ingest_flow import IngestFlow
 from ui.memory_panels import MemoryPanels
 from ui.menus import Menus, shortcuts
 from ui.model_setup import ModelSetup
 from ui.panels.about import AboutDialog
+from ui.panels.composer import local_files
 from ui.panels.controls import refresh
 from ui.panels.conversation import ConversationPanel
 from ui.panels.crash_notice import CrashNotice
@@ -55,6 +57,8 @@ from ui.window_state import WindowState
 DEFAULT_SIZE = (1280, 800)
 SIDEBAR_PIXELS = 220
 DOCKS_PIXELS = 300
+# Grows with the set of panels: Qt has no place for a panel that a kept layout does not know, so such a layout is not taken.
+LAYOUT_VERSION = 2
 # What can be done before the memory is open.
 _ALWAYS = ("quit", "keys", "about", "reset_layout", "input", "send")
 
@@ -107,6 +111,12 @@ class MainWindow(QMainWindow):
         self.flow = ConversationFlow(
             assistant, self.conversation_panel, tasks=tasks.turns, clock=clock, state=state
         )
+        self.ingest = IngestFlow(
+            assistant,
+            self.conversation_panel.ingest_bar,
+            tasks=tasks.turns,
+            project=lambda: self.flow.project_id,
+        )
         self.setup = ModelSetup(assistant, self.first_run_page, tasks=readers, parent=self)
         self.bridge = Bridge(assistant, self)
         self.menus = Menus(self, self.run_command, self.choose)
@@ -140,6 +150,7 @@ class MainWindow(QMainWindow):
         self.setDockNestingEnabled(True)
         self.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         self.setMinimumSize(760, 480)
+        self.setAcceptDrops(True)
         self.resize(*DEFAULT_SIZE)
         self.arrange_docks()
 
@@ -152,9 +163,13 @@ class MainWindow(QMainWindow):
             dock.show()
         self.splitDockWidget(docks["region"], docks["queue"], Qt.Orientation.Vertical)
         self.splitDockWidget(docks["queue"], docks["ledger"], Qt.Orientation.Vertical)
-        self.tabifyDockWidget(docks["ledger"], docks["fatigue"])
+        self.tabifyDockWidget(docks["queue"], docks["pointers"])
+        self.tabifyDockWidget(docks["ledger"], docks["stains"])
+        self.tabifyDockWidget(docks["stains"], docks["fatigue"])
+        docks["queue"].raise_()
         docks["ledger"].raise_()
-        self.resizeDocks(list(docks.values()), [DOCKS_PIXELS] * 4, Qt.Orientation.Horizontal)
+        widths = [DOCKS_PIXELS] * len(docks)
+        self.resizeDocks(list(docks.values()), widths, Qt.Orientation.Horizontal)
         stacked = [docks["region"], docks["queue"], docks["ledger"]]
         self.resizeDocks(stacked, [250, 260, 220], Qt.Orientation.Vertical)
 
@@ -163,7 +178,7 @@ class MainWindow(QMainWindow):
         if not geometry.isEmpty():
             self.restoreGeometry(geometry)
         if not docks.isEmpty():
-            self.restoreState(docks)
+            self.restoreState(docks, LAYOUT_VERSION)
         sidebar: QByteArray = self._state.sidebar()
         if not sidebar.isEmpty():
             self._splitter.restoreState(sidebar)
@@ -176,7 +191,7 @@ class MainWindow(QMainWindow):
         if self._settings_dialog is not None:
             self._settings_dialog.flush()
         self.flow.close()
-        self._state.keep_geometry(self.saveGeometry(), self.saveState())
+        self._state.keep_geometry(self.saveGeometry(), self.saveState(LAYOUT_VERSION))
         self._state.keep_sidebar(self._splitter.saveState())
         self._state.save()
 
@@ -205,6 +220,8 @@ class MainWindow(QMainWindow):
         flow.opened.connect(self._conversation_opened)
         flow.busy_changed.connect(sidebar.tree.mark_busy)
         flow.memory_touched.connect(panels.refresh)
+        flow.ingest_wanted.connect(self.ingest.add)
+        self.ingest.trouble.connect(self.say_problem)
         self.conversation_panel.phase_changed.connect(panels.show_phase)
         panels.trouble.connect(self.say_problem)
         panels.conversation_wanted.connect(self.open_conversation)
@@ -214,6 +231,7 @@ class MainWindow(QMainWindow):
         setup.page_wanted.connect(lambda: self.show_models(forced=False))
         setup.listed.connect(self._show_model)
         self.conversation_panel.view.source_wanted.connect(panels.open_source)
+        self.conversation_panel.view.pointers_wanted.connect(panels.show_pointers)
         self.conversation_panel.mood_wanted.connect(lambda: self.run_command("panel_fatigue"))
         self.conversation_panel.composer.attach_button.clicked.connect(self.ask_files)
         self.first_run_page.language_chosen.connect(
@@ -225,6 +243,7 @@ class MainWindow(QMainWindow):
             lambda: self._start("conversations", self.update_conversations)
         )
         self.bridge.memory_changed.connect(lambda _events: panels.refresh())
+        self.bridge.search_changed.connect(flow.search_changed)
         self.bridge.raise_requested.connect(self.come_forward)
         theme.changed.connect(self.refresh_words)
         self._model_menu = QMenu(self)
@@ -247,6 +266,7 @@ class MainWindow(QMainWindow):
             self.say_problem(problem)
         self.conversation_panel.input.setFocus()
         self.show_progress(None)
+        self.ingest.begin()
         self.panels.refresh()
 
     async def _open_last(self) -> None:
@@ -382,14 +402,10 @@ class MainWindow(QMainWindow):
 
     def ask_folder(self) -> None:
         """Lets the user choose a folder and makes it a project."""
-        dialog = QFileDialog(self, tr("sidebar.open_folder"))
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(
-            lambda name: self._start("open folder", lambda: self.open_folder(Path(name)))
+        self._choose_folder(
+            "sidebar.open_folder",
+            lambda path: self._start("open folder", lambda: self.open_folder(path)),
         )
-        dialog.open()
 
     async def open_folder(self, path: Path) -> None:
         """Makes a folder a project and starts a conversation in it."""
@@ -400,12 +416,25 @@ class MainWindow(QMainWindow):
 
     def ask_files(self) -> None:
         """Lets the user choose text files to attach."""
-        dialog = QFileDialog(self, tr("composer.attach"))
+        self._choose_files("composer.attach", self.flow.attach_files)
+
+    def _choose_files(self, key: str, take: Callable[[list[Path]], None]) -> None:
+        dialog = QFileDialog(self, tr(key))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.filesSelected.connect(
-            lambda names: self.flow.attach_files([Path(name) for name in names])
-        )
+        dialog.filesSelected.connect(lambda names: take([Path(name) for name in names]))
+        dialog.open()
+
+    def ask_ingest_folder(self) -> None:
+        """Lets the user choose a folder to add to the memory."""
+        self._choose_folder("ingest.chooser", lambda path: self.ingest.add([path]))
+
+    def _choose_folder(self, key: str, take: Callable[[Path], None]) -> None:
+        dialog = QFileDialog(self, tr(key))
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda name: take(Path(name)))
         dialog.open()
 
     # -- models and status ------------------------------------------------------------------------
@@ -540,6 +569,8 @@ class MainWindow(QMainWindow):
             "new_conversation": self.new_conversation,
             "open_folder": self.ask_folder,
             "attach": self.ask_files,
+            "ingest_files": lambda: self._choose_files("ingest.chooser", self.ingest.add),
+            "ingest_folder": self.ask_ingest_folder,
             "models": lambda: self.show_models(forced=False),
             "settings": self.open_settings,
             "quit": self.close,
@@ -581,6 +612,17 @@ class MainWindow(QMainWindow):
         """Closing is asked for; the application does it in order."""
         event.ignore()
         self.close_wanted.emit()
+
+    @override
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if local_files(event.mimeData()):
+            event.acceptProposedAction()
+
+    @override
+    def dropEvent(self, event: QDropEvent) -> None:
+        """What is dropped beside the conversation is taken like what is dropped on it."""
+        self.flow.take_files(local_files(event.mimeData()))
+        event.acceptProposedAction()
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -1,6 +1,7 @@
-"""Keeps the four panels and the status line true: pulls snapshots when memory changed, at most a few times a second.
+"""Keeps the panels and the status line true: pulls snapshots when memory changed, at most a few times a second.
 
-Also carries out what the panels offer: pin, evict, open a source. Event-loop thread.
+What costs more than a count (stain map, pointer graph, the dates of the ledger) is pulled only while its panel is in sight. Also carries
+out what the panels offer: pin, evict, open a source, go from memory to memory. Event-loop thread.
 """
 
 from __future__ import annotations
@@ -13,18 +14,23 @@ from PySide6.QtWidgets import QWidget
 from growbox_app.api import Assistant, Phase, PhaseChanged, ProblemError
 from growbox_app.tasks import TaskGroup
 from memory.ports import Clock
-from memory.values import ConversationId, NodeId
+from memory.values import ConversationId, LedgerSnapshot, Node, NodeId
 from ui.panels.context_region import ContextRegionPanel
 from ui.panels.dock import PanelDock
 from ui.panels.fatigue_meter import FatiguePanel
 from ui.panels.fragment_ledger import FragmentLedgerPanel
 from ui.panels.index_queue import IndexQueuePanel
+from ui.panels.pointer_graph import PointerGraphPanel
 from ui.panels.source_dialog import SourceDialog
+from ui.panels.stain_map import StainMapPanel
 from ui.panels.status_line import StatusLine
+from ui.view_models import ledger as ledger_words
 from ui.view_models import wording
 from ui.view_models.fatigue import mood
 
 PULL_MS = 150
+# Ends of fragments whose dates are looked up in one pull; a place of the timeline never changes its date.
+DATES_PER_PULL = 64
 
 
 class MemoryPanels(QObject):
@@ -60,27 +66,39 @@ class MemoryPanels(QObject):
         self.queue = IndexQueuePanel()
         self.ledger = FragmentLedgerPanel()
         self.fatigue = FatiguePanel()
-        self.docks = {
-            "region": PanelDock("region", self.region),
-            "queue": PanelDock("queue", self.queue),
-            "ledger": PanelDock("ledger", self.ledger),
-            "fatigue": PanelDock("fatigue", self.fatigue),
-        }
+        self.stains = StainMapPanel()
+        self.pointers = PointerGraphPanel()
+        self.docks: dict[str, PanelDock] = {}
         for key, panel in (
             ("region", self.region),
             ("queue", self.queue),
             ("ledger", self.ledger),
             ("fatigue", self.fatigue),
+            ("stains", self.stains),
+            ("pointers", self.pointers),
         ):
+            self.docks[key] = PanelDock(key, panel)
             panel.summary_changed.connect(self.docks[key].show_summary)
+        self._pointer_node: NodeId | None = None
+        self._dates: dict[int, int | None] = {}
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(PULL_MS)
         self._timer.timeout.connect(self._start_pull)
+        self._connect()
+
+    def _connect(self) -> None:
+        for key in ("ledger", "stains", "pointers"):
+            self.docks[key].visibilityChanged.connect(lambda _shown: self.refresh())
         self.region.source_wanted.connect(self.open_source)
         self.queue.source_wanted.connect(self.open_source)
         self.queue.pin_wanted.connect(self._pin)
         self.queue.evict_wanted.connect(self._evict)
+        self.queue.node_chosen.connect(self.pointers.start_at)
+        self.ledger.note_chosen.connect(self.open_note)
+        self.stains.note_chosen.connect(self.open_note)
+        self.pointers.node_wanted.connect(self._put_in_the_middle)
+        self.pointers.source_wanted.connect(self.open_source)
 
     def close(self) -> None:
         """Pulls nothing any more."""
@@ -129,13 +147,53 @@ class MemoryPanels(QObject):
         self.region.show_snapshot(await self._assistant.region(conversation_id), now_ms)
         self.queue.show_snapshot(await self._assistant.queue(conversation_id), now_ms)
         ledger = await self._assistant.ledger()
-        self.ledger.show_snapshot(ledger, now_ms)
+        if self._in_sight("ledger"):
+            await self._look_up_dates(ledger)
+        self.ledger.show_snapshot(ledger, now_ms, self._known_dates())
         self.docks["ledger"].show_figure(wording.number(len(ledger.open)))
         fatigue = await self._assistant.fatigue()
         self.fatigue.show_snapshot(fatigue)
         self.docks["fatigue"].show_figure(f"{fatigue.total:.2f}")
         self.mood_changed.emit(mood(fatigue.total), fatigue.total)
         self._status_line.show_statistics(await self._assistant.statistics())
+        if self._in_sight("stains"):
+            self.stains.show_snapshot(await self._assistant.stains(), now_ms)
+        if self._in_sight("pointers"):
+            await self._pull_pointers()
+
+    def _in_sight(self, key: str) -> bool:
+        return not self.docks[key].visibleRegion().isEmpty()
+
+    async def _look_up_dates(self, ledger: LedgerSnapshot) -> None:
+        unknown = [seq for seq in ledger_words.ends(ledger) if seq not in self._dates]
+        for seq in unknown[:DATES_PER_PULL]:
+            node = await self._assistant.node_at(seq)
+            self._dates[seq] = node.created_at_ms if node is not None else None
+        self._stale = self._stale or len(unknown) > DATES_PER_PULL
+
+    def _known_dates(self) -> dict[int, int]:
+        return {seq: moment for seq, moment in self._dates.items() if moment is not None}
+
+    # -- the pointer graph --------------------------------------------------------------------
+    def show_pointers(self, node_id: NodeId) -> None:
+        """Shows the pointer graph around a memory."""
+        dock = self.docks["pointers"]
+        dock.show()
+        dock.raise_()
+        self.pointers.start_at(node_id)
+
+    def _put_in_the_middle(self, node_id: NodeId) -> None:
+        self._pointer_node = node_id
+        self._tasks.start("pointers", self._guarded(self._pull_pointers))
+
+    async def _pull_pointers(self) -> None:
+        node_id = self._pointer_node
+        if node_id is None:
+            self.pointers.show_snapshot(None, self._clock.now_ms())
+            return
+        snapshot = await self._assistant.neighbourhood(node_id)
+        if node_id == self._pointer_node:
+            self.pointers.show_snapshot(snapshot, self._clock.now_ms())
 
     # -- what the panels offer ----------------------------------------------------------------
     def _pin(self, block_id: int, pinned: bool) -> None:
@@ -152,18 +210,28 @@ class MemoryPanels(QObject):
         self._tasks.start("panel action", self._carry_out(work))
 
     async def _carry_out(self, work: Callable[[], Awaitable[None]]) -> None:
+        await self._guarded(work)
+        self.refresh()
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except ProblemError as error:
             self.trouble.emit(error.problem)
-        self.refresh()
 
     def open_source(self, node_id: NodeId) -> None:
         """Shows where a memory came from."""
-        self._tasks.start("open source", self._show_source(node_id))
+        self._open(lambda: self._assistant.node(node_id))
 
-    async def _show_source(self, node_id: NodeId) -> None:
-        node = await self._assistant.node(node_id)
+    def open_note(self, seq: int) -> None:
+        """Shows the memory at a place of the timeline."""
+        self._open(lambda: self._assistant.node_at(seq))
+
+    def _open(self, find: Callable[[], Awaitable[Node | None]]) -> None:
+        self._tasks.start("open source", self._guarded(lambda: self._show_source(find)))
+
+    async def _show_source(self, find: Callable[[], Awaitable[Node | None]]) -> None:
+        node = await find()
         if node is None:
             return
         conversations = {item.id: item for item in await self._assistant.conversations()}

@@ -6,12 +6,14 @@ Lost or broken, it costs the layout and the drafts only. Written by Qt atomicall
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings
 
 from growbox_app.api import Attachment
 from memory.values import NodeId
+from ui.view_models.enclosures import Citation, Enclosure, attachments_of
 
 NEW_CONVERSATION = "new"
 
@@ -57,28 +59,32 @@ class WindowState:
         """Keeps which conversation is open."""
         self._settings.setValue("window/conversation", conversation_id)
 
-    def draft(self, conversation_id: str) -> tuple[str, list[Attachment]]:
-        """The unsent text and attachments of a conversation."""
+    def draft(self, conversation_id: str) -> tuple[str, list[Enclosure]]:
+        """The unsent text of a conversation, its attachments and what it cites."""
         try:
             stored = json.loads(self._text(f"drafts/{conversation_id}", "{}"))
-            attachments = [
+            enclosures: list[Enclosure] = [
                 Attachment(node_id=NodeId(str(node)), name=str(name), size_bytes=int(size))
                 for node, name, size in stored.get("attachments", [])
             ]
-            return str(stored.get("text", "")), attachments
+            enclosures += [
+                Citation(node_id=NodeId(str(node)), title=str(title))
+                for node, title in stored.get("cited", [])
+            ]
+            return str(stored.get("text", "")), enclosures
         except (ValueError, TypeError, AttributeError):
             return "", []
 
-    def keep_draft(self, conversation_id: str, text: str, attachments: list[Attachment]) -> None:
+    def keep_draft(self, conversation_id: str, text: str, enclosures: Sequence[Enclosure]) -> None:
         """Keeps or, when there is nothing, forgets a draft."""
         key = f"drafts/{conversation_id}"
-        if not text and not attachments:
+        if not text and not enclosures:
             self._settings.remove(key)
             return
-        rows = [(item.node_id, item.name, item.size_bytes) for item in attachments]
-        self._settings.setValue(
-            key, json.dumps({"text": text, "attachments": rows}, ensure_ascii=False)
-        )
+        rows = [(item.node_id, item.name, item.size_bytes) for item in attachments_of(enclosures)]
+        cited = [(item.node_id, item.title) for item in enclosures if isinstance(item, Citation)]
+        stored = {"text": text, "attachments": rows, "cited": cited}
+        self._settings.setValue(key, json.dumps(stored, ensure_ascii=False))
 
     def save(self) -> None:
         """Writes the file now."""

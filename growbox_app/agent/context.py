@@ -42,8 +42,11 @@ PART_SHARE = 0.5
 """Most of the region that a part of a stored text may take, which was asked for and is small as a rule."""
 ATTACHED = "attached"
 """Reason of a page that is an attachment of the question."""
+CITED = "cited"
+"""Reason of a page that the user points at."""
+POINTED_AT = frozenset({ATTACHED, CITED})
 ATTACHED_SHARE = 0.25
-"""Most of the region that one attachment may take, beyond what memories may."""
+"""Most of the region that one page which the user points at may take, beyond what memories may."""
 BOUNDARY_TOKENS = 4
 """Two texts joined may take a few tokens more than apart."""
 RELOADED_MESSAGES = 6
@@ -239,12 +242,12 @@ class ContextAssembler:
         blocks: list[str] = []
         tokens: list[int] = []
         region = self._window.region_tokens
-        attached = any(page.reason == ATTACHED for page in pages)
-        room = int(region * (MEMORY_SHARE + ATTACHED_SHARE * attached))
+        pointed_at = any(page.reason in POINTED_AT for page in pages)
+        room = int(region * (MEMORY_SHARE + ATTACHED_SHARE * pointed_at))
         for page in pages:
             if page.resident:
                 continue
-            share = ATTACHED_SHARE if page.reason == ATTACHED else PAGE_SHARE
+            share = ATTACHED_SHARE if page.reason in POINTED_AT else PAGE_SHARE
             content = page.node.content
             shown = await self._fit(content, limit=int(region * share), node=page.node)
             text = prompts.memory_block(page, shown)

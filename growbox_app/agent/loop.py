@@ -17,12 +17,15 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from growbox_app.agent import prompts
-from growbox_app.agent.context import ATTACHED, ContextAssembler, Window, resumable
+from growbox_app.agent.context import ATTACHED, CITED, ContextAssembler, Window, resumable
+from growbox_app.agent.deep_search import DeepSearches, advanced, cites_the_past
 from growbox_app.agent.protocol import CallFilter, ToolCall, parse_tool_call
 from growbox_app.agent.turn import Trace, Turn, encode_trace
 from growbox_app.api import (
     AskRequest,
     Attachment,
+    DeepSearch,
+    DeepSearchState,
     MemoriesFound,
     Notice,
     Phase,
@@ -51,6 +54,7 @@ from memory.ports import Clock
 from memory.requests import Operation
 from memory.text import asks, sentences, storable, title
 from memory.values import (
+    ExactQuery,
     Node,
     NodeDraft,
     NodeId,
@@ -99,6 +103,7 @@ class LoopParts:
     kv: KvFiles
     settings: SettingsStore
     clock: Clock
+    past: DeepSearches
 
 
 class AgentLoop:
@@ -187,20 +192,31 @@ class AgentLoop:
         context = await self._open_context(turn)
         blocks = await context.blocks()
         turn.newest_block = max((block.id for block in blocks), default=0)
-        found = await self._recall(turn, request, await context.resident())
-        pages = (*await self._attached(request), *found)
+        given = await self._pointed_at(turn, request)
+        found = await self._recall(turn, request, await context.resident(), bool(given))
+        pages = (*given, *(page for page in found if page.node.id not in _ids(given)))
         entered = await context.add_question(turn.question, turn.question.content, pages=pages)
         turn.pages = [page for page in pages if page.resident or page in entered]
         await self._parts.kv.switch_to(turn.conversation.id, system_text=context.system_text)
         return context
 
-    async def _attached(self, request: AskRequest) -> tuple[Page, ...]:
-        """The attachments of a question, as pages that the user himself pointed at."""
-        pages = []
-        for item in request.attachments:
-            node = await self._memory.call(partial(_node, item.node_id))
-            if node is not None:
-                pages.append(Page(node=node, way=Way.JUMP, score=1.0, reason=ATTACHED))
+    async def _pointed_at(self, turn: Turn, request: AskRequest) -> tuple[Page, ...]:
+        """What the user himself points at, as pages; a citation is also learned, as a jump."""
+        wanted = [(item.node_id, ATTACHED) for item in request.attachments]
+        wanted += [(node_id, CITED) for node_id in request.cited]
+        pages = [
+            Page(node=node, way=Way.JUMP, score=1.0, reason=reason)
+            for node_id, reason in wanted
+            if (node := await self._memory.call(partial(_node, node_id))) is not None
+        ]
+        for page in pages:
+            if page.reason == CITED:
+                await self._memory.call(partial(_learn_cited, turn.question, page.node.id))
+        pages += [
+            Page(node=node, way=memory.way, score=memory.score, reason=memory.reason)
+            for memory in request.found
+            if (node := await self._memory.call(partial(_node, memory.node_id))) is not None
+        ]
         return tuple(pages)
 
     async def _rounds(
@@ -256,15 +272,16 @@ class AgentLoop:
         )
 
     async def _recall(
-        self, turn: Turn, request: AskRequest, resident: frozenset[NodeId]
+        self, turn: Turn, request: AskRequest, resident: frozenset[NodeId], given: bool
     ) -> tuple[Page, ...]:
+        """`given`: the question brings its own pages, so that nothing is missing when recall finds none."""
         settings = self._parts.settings
         if settings.get("memory.paused") or not int(settings.get("memory.pages_max")):
             return ()
         query = RecallQuery(
             text=(storable(request.text).strip() or turn.question.content)[:QUERY_CHARACTERS_MAX],
             project_id=turn.conversation.project_id,
-            exclude=frozenset({turn.question.id, turn.answer.id}),
+            exclude=frozenset({turn.question.id, turn.answer.id}) | _attached(request),
             resident=resident,
             pages_max=int(settings.get("memory.pages_max")),
         )
@@ -274,7 +291,28 @@ class AgentLoop:
             turn.stats = replace(turn.stats, recall_ms=turn.stats.recall_ms + result.elapsed_ms)
             if result.pages:
                 return result.pages
+        turn.gate_failed = not given
+        if turn.gate_failed and cites_the_past(query.text):
+            return await self._past(turn, query)
         return ()
+
+    async def _past(self, turn: Turn, query: RecallQuery) -> tuple[Page, ...]:
+        """The question asks about the past, and no index knows: it is read, for some seconds."""
+        if not self._parts.settings.get("memory.search_past"):
+            return ()
+        exact = ExactQuery(
+            text=query.text,
+            question_id=turn.question.id,
+            project_id=query.project_id,
+            exclude=query.exclude | query.resident,
+        )
+        result = await self._parts.past.before_answer(exact)
+        begun = DeepSearch(answer_id=turn.answer.id, state=DeepSearchState.RUNNING)
+        turn.deep = advanced(begun, result, query.text)
+        if result.pages:
+            turn.deep = replace(turn.deep, state=DeepSearchState.USED)
+        turn.stats = replace(turn.stats, recall_ms=turn.stats.recall_ms + result.elapsed_ms)
+        return result.pages[: query.pages_max]
 
     async def _generate(
         self, turn: Turn, context: ContextAssembler, round_number: int
@@ -447,7 +485,13 @@ class AgentLoop:
         notices = [ProblemCode.ENGINE_RESTARTED.value] if turn.restarted else []
         if problem is not None:
             notices.append(problem.code.value)
-        trace = Trace(memories=memories, stats=turn.stats, notices=tuple(notices))
+        trace = Trace(
+            memories=memories,
+            stats=turn.stats,
+            notices=tuple(notices),
+            gate_failed=turn.gate_failed,
+            deep=turn.deep,
+        )
         text = turn.visible
         try:
             answer = await self._memory.call(
@@ -540,6 +584,20 @@ def _parts_of(text: str) -> list[str]:
 
 def _recall_operation(query: RecallQuery, engine: MemoryEngine) -> Operation[RecallResult]:
     return engine.recall(query)
+
+
+def _attached(request: AskRequest) -> frozenset[NodeId]:
+    """What stands in the prompt whole (or head…tail) is not shown in passages besides."""
+    return frozenset(item.node_id for item in request.attachments)
+
+
+def _ids(pages: Sequence[Page]) -> frozenset[NodeId]:
+    return frozenset(page.node.id for page in pages)
+
+
+def _learn_cited(question: Node, target_id: NodeId, engine: MemoryEngine) -> None:
+    query = question.content[:QUERY_CHARACTERS_MAX]
+    engine.learn_cited(query=query, question_id=question.id, target_id=target_id)
 
 
 def _node(node_id: NodeId, engine: MemoryEngine) -> Node | None:

@@ -14,6 +14,8 @@ from growbox_app.paths import resources_path
 from memory.values import Node, Page, Role
 
 _CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
+_ABOUT = re.compile(r'[\s"<>]+')
+ABOUT_CHARACTERS_MAX = 120
 _CLOSING = re.compile(r"<(/?\s*memory)", re.IGNORECASE)
 
 
@@ -51,13 +53,18 @@ def local_date(at_ms: int) -> str:
 
 
 def memory_block(page: Page, text: str) -> str:
-    """A paged-in memory under its loud header. `text` is the node's content or its head…tail.
+    """A paged-in memory under its loud header. `text` is the node's content or its head…tail; a passage says what it is of.
 
     The closing tag inside the content is defused, so that a memory cannot end its own block.
     """
     node = page.node
     speaker = {Role.USER: "user", Role.ASSISTANT: "assistant"}.get(node.role, node.kind.value)
-    header = f'<memory time="{stamp(node.created_at_ms)}" from="{speaker}" found-by="{page.way}">'
+    about = (
+        f' about="{_ABOUT.sub(" ", node.context)[:ABOUT_CHARACTERS_MAX]}"' if node.context else ""
+    )
+    header = (
+        f'<memory time="{stamp(node.created_at_ms)}" from="{speaker}"{about} found-by="{page.way}">'
+    )
     safe = _CLOSING.sub("<\u200b\\1", text)
     return f"{header}\n{safe}\n</memory>\n"
 

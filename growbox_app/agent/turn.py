@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from growbox_app.api import TurnStats, UsedMemory
+from growbox_app.api import DeepSearch, TurnStats, UsedMemory
 from growbox_app.engine import protocol as p
 from memory.text import content_terms, title
 from memory.values import Conversation, Node, Page
@@ -22,7 +22,8 @@ class Turn:
 
     `text` and `ids` are what the model wrote in the running round; `visible` is what the reader saw, over all rounds, without
     tool calls. Only `visible` is ever stored as the answer. `newest_block` is the newest resident block before the turn's own
-    (0: none), None until the region is open.
+    (0: none), None until the region is open. `gate_failed`: recall found nothing; `deep` is then the search of the past that
+    was made before the answer, if one was.
     """
 
     conversation: Conversation
@@ -37,6 +38,8 @@ class Turn:
     calls: set[str] = field(default_factory=set)
     restarted: bool = False
     newest_block: int | None = None
+    gate_failed: bool = False
+    deep: DeepSearch | None = None
 
     def take(self, delta: p.Delta) -> str:
         """Adds what was just written; returns its text."""
@@ -62,7 +65,7 @@ class Turn:
         """What recall put before the model in this turn, with marks on what the answer repeats."""
         asked = content_terms(self.question.content)
         words = frozenset(content_terms(self.visible)) - frozenset(asked)
-        return tuple(_used(page, words, asked) for page in self.pages)
+        return tuple(used_memory(page, words, asked) for page in self.pages)
 
     def cited(self) -> tuple[Page, ...]:
         """The pages whose own words the answer repeats."""
@@ -83,7 +86,8 @@ def _excerpt(text: str, terms: Sequence[str]) -> str:
     return ("…" if start else "") + text[start : start + EXCERPT_CHARACTERS] + "…"
 
 
-def _used(page: Page, answer_words: frozenset[str], asked: Sequence[str]) -> UsedMemory:
+def used_memory(page: Page, answer_words: frozenset[str], asked: Sequence[str]) -> UsedMemory:
+    """A page as a face shows it; cited when the answer repeats words of its own."""
     node = page.node
     return UsedMemory(
         node_id=node.id,
@@ -92,7 +96,7 @@ def _used(page: Page, answer_words: frozenset[str], asked: Sequence[str]) -> Use
         similarity=page.similarity,
         lexical=page.lexical,
         reason=page.reason,
-        title=title(node.content),
+        title=title(node.context or node.content),
         excerpt=_excerpt(node.content, asked),
         created_at_ms=node.created_at_ms,
         conversation_id=node.conversation_id,
@@ -106,6 +110,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     memories: tuple[UsedMemory, ...] = ()
     stats: TurnStats = TurnStats()
     notices: tuple[str, ...] = ()
+    gate_failed: bool = False
+    deep: DeepSearch | None = None
 
 
 _encoder = msgspec.json.Encoder()

@@ -16,6 +16,8 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from growbox_app.agent import prompts
 from growbox_app.agent.context import ContextAssembler
 from growbox_app.agent.loop import AgentLoop, LoopParts
@@ -178,8 +180,15 @@ class Warmth:
             self._parts.kv.note(conversation_id, new_tokens=done.prefilled)
 
     async def _warm(self, messages: tuple[p.Message, ...], begun_at_ms: int) -> p.DoneWarm:
+        """Reads to the end: where something more urgent cut it short, it goes on behind that."""
         client = self._parts.engine.client
-        request = p.Warm(
-            id=client.next_id(), messages=messages, date=prompts.local_date(begun_at_ms)
-        )
-        return await client.request(request, p.DoneWarm)
+        date = prompts.local_date(begun_at_ms)
+        prefilled = 0
+        while True:
+            request = p.Warm(id=client.next_id(), messages=messages, date=date)
+            done = await client.request(request, p.DoneWarm)
+            prefilled += done.prefilled
+            if done.prefilled + done.reused >= done.total:
+                return msgspec.structs.replace(
+                    done, prefilled=prefilled, reused=done.total - prefilled
+                )

@@ -93,13 +93,23 @@ class Embed(msgspec.Struct, frozen=True, kw_only=True, tag="embed"):
 
 
 class Judge(msgspec.Struct, frozen=True, kw_only=True, tag="judge"):
-    """Asks for the yes/no margin of each candidate in the background context."""
+    """Reads each candidate with the query behind it, in the background context.
+
+    The prompt is a conversation: `head` (the same for all, kept in the KV cache), then one user message of `before`, candidate,
+    `between`, query and `after`; every part is tokenised on its own, as content. `blank` stands for a candidate that says nothing,
+    `yes` and `no` are what the model may answer.
+    """
 
     id: int
-    head: str
+    head: tuple[Message, ...]
+    before: str
+    between: str
+    after: str
+    blank: str
+    yes: str
+    no: str
     query: str
     candidates: tuple[str, ...]
-    question: str
 
 
 class SaveKv(msgspec.Struct, frozen=True, kw_only=True, tag="save_kv"):
@@ -238,11 +248,19 @@ class DoneEmbed(msgspec.Struct, frozen=True, kw_only=True, tag="done_embed"):
     vectors: bytes
 
 
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model made of one candidate: log P(yes) − log P(no), and log P of each token of the query."""
+
+    margin: float
+    query: tuple[float, ...]
+
+
 class DoneJudge(msgspec.Struct, frozen=True, kw_only=True, tag="done_judge"):
-    """Logit of Yes minus logit of No for each candidate; None where it could not be asked."""
+    """One reading for each candidate, None where it does not fit the context; `blank` is that of no candidate at all."""
 
     id: int
-    margins: tuple[float | None, ...]
+    blank: Reading
+    readings: tuple[Reading | None, ...]
 
 
 class DoneKv(msgspec.Struct, frozen=True, kw_only=True, tag="done_kv"):

@@ -73,7 +73,29 @@ class Sequence0:
             EngineFault: llama.cpp refused.
         """
         tokens = (ctypes.c_int32 * len(ids))(*ids)
-        batch = self._llama.llama_batch_get_one(tokens, len(ids))
+        return self._decode(self._llama.llama_batch_get_one(tokens, len(ids)), ids)
+
+    def decode_marked(self, ids: Sequence[int], marks: Sequence[bool]) -> bool:
+        """The same, and keeps the logits behind every marked token for `logits(position in ids)`.
+
+        Raises:
+            EngineFault: llama.cpp refused.
+        """
+        size = len(ids)
+        batch = self._llama.llama_batch_init(size, 0, 1)
+        try:
+            batch.n_tokens = size
+            for at in range(size):
+                batch.token[at] = ids[at]
+                batch.pos[at] = len(self.ids) + at
+                batch.n_seq_id[at] = 1
+                batch.seq_id[at][0] = 0
+                batch.logits[at] = marks[at]
+            return self._decode(batch, ids)
+        finally:
+            self._llama.llama_batch_free(batch)
+
+    def _decode(self, batch: Any, ids: Sequence[int]) -> bool:
         code = self._llama.llama_decode(self.context, batch)
         if code == 0:
             self.ids.extend(ids)
@@ -100,6 +122,6 @@ class Sequence0:
             progress(end - kept)
         return True
 
-    def logits(self) -> Any:
-        """float32[vocabulary] of the last decoded token; valid until the next decode."""
-        return self._llama.llama_get_logits_ith(self.context, -1)
+    def logits(self, at: int = -1) -> Any:
+        """float32[vocabulary] behind a token of the last decoded batch; valid until the next decode."""
+        return self._llama.llama_get_logits_ith(self.context, at)

@@ -1,11 +1,9 @@
-"""Small pure text rules of the engine process: embedding input, the judge's prompt, and loops in an answer."""
+"""Small pure text rules of the engine process: embedding input, and loops in an answer."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-
-from growbox_app.engine import protocol as p
 
 
 def clean_for_embedding(text: str) -> str:
@@ -14,14 +12,6 @@ def clean_for_embedding(text: str) -> str:
     Source: reference `e5_pack.md`: full-width text otherwise drops to cosine 0.95, a raw newline costs 0.008.
     """
     return " ".join(unicodedata.normalize("NFKC", text).split())
-
-
-def judge_messages(request: p.Judge, candidate: str) -> tuple[p.Message, ...]:
-    """The judge's conversation: a fixed head, then passage, query and question as separate content parts."""
-    return (
-        p.Message(role="system", parts=(request.head,)),
-        p.Message(role="user", parts=(candidate, request.query, request.question)),
-    )
 
 
 def degenerate(ids: Sequence[int], *, window: int = 320, period_max: int = 40) -> bool:

@@ -112,7 +112,7 @@ class Renderer:
     def __init__(self, llama: Any, model: Any, tokenizer: Tokenizer) -> None:
         source = llama.llama_model_chat_template(model, None)
         vocabulary = tokenizer.vocabulary
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._bos = llama.llama_vocab_bos(vocabulary)
         self._adds_bos = bool(llama.llama_vocab_get_add_bos(vocabulary)) and self._bos >= 0
         self._template = ChatTemplate(
@@ -137,24 +137,32 @@ class Renderer:
         last = max(at for at, segment in enumerate(segments) if isinstance(segment, Slot))
         return self._ids_of(segments[: last + joins], rows)
 
+    def around(self, messages: Sequence[p.Message], date: str) -> tuple[list[int], list[int]]:
+        """What stands before and behind the content of the last message, when the model answers next."""
+        segments = self._template.segments(messages, date=date)
+        last = max(at for at, segment in enumerate(segments) if isinstance(segment, Slot))
+        tail = [segment for segment in segments[last + 1 :] if isinstance(segment, Piece)]
+        behind = [token for piece in tail for token in self.tokenizer.raw(piece.text, special=True)]
+        return self._ids_of(segments[:last], messages), behind
+
     def _ids_of(self, segments: Sequence[Segment], messages: Sequence[p.Message]) -> list[int]:
         ids: list[int] = []
         for segment in segments:
             if isinstance(segment, Piece):
-                ids += self._tokenizer.raw(segment.text, special=True)
+                ids += self.tokenizer.raw(segment.text, special=True)
                 continue
             message = messages[segment.index]
             if message.ids is not None:
                 ids += message.ids
             for part in message.parts:
-                ids += self._tokenizer.content(part)
+                ids += self.tokenizer.content(part)
         if self._adds_bos and ids[:1] != [self._bos]:
             ids.insert(0, self._bos)
         return ids
 
     def overheads(self) -> tuple[int, int, int]:
         """Template tokens around (system + generation prompt, one user message, one assistant message)."""
-        count = len(self._tokenizer.content("x"))
+        count = len(self.tokenizer.content("x"))
         row = [
             p.Message(role=role, parts=("x",)) for role in ("system", "user", "assistant", "user")
         ]
@@ -170,7 +178,7 @@ class Renderer:
 
     def prefix_stable(self) -> bool:
         """Whether each rendering of a growing conversation is a token prefix of the next."""
-        answer = p.Message(role="assistant", ids=tuple(self._tokenizer.content("Yes, of course.")))
+        answer = p.Message(role="assistant", ids=tuple(self.tokenizer.content("Yes, of course.")))
         turns = [p.Message(role="system", parts=("Be kind.",))]
         date = "2000-01-01"
         before: list[int] = []

@@ -3,7 +3,8 @@
 Owns the request queue. Priorities: control, then the foreground (chat, counting, query embedding, KV), then judging, then
 passage embedding, then warming; long passage jobs let higher ones in between batches, so indexing never runs beside a
 decoding chat model. A running `Warm` gives way at once to anything the user may be waiting for: it is cut short, and what it
-has decoded stays. Only passages wait for it, or one long book would keep every conversation cold.
+has decoded stays. Only passages wait for it, or one long book would keep every conversation cold. A running `Judge` gives way
+to the foreground as fast, and goes on with its candidate afterwards.
 Cancel reaches a waiting request by dropping it and a running one by `Backend.abort`. When the pipe ends (the application
 died) the reader thread ends the process at once, also in the middle of a prefill. Holds no truth: a crash loses nothing.
 """
@@ -54,6 +55,7 @@ _PRIORITY: dict[type, int] = {
     p.Warm: 4,
 }
 _PASSAGES = 3
+_GIVES_WAY: dict[type, int] = {p.Judge: _PRIORITY[p.Judge], p.Warm: _PASSAGES}
 
 
 def priority_of(request: p.Request) -> int:
@@ -108,12 +110,13 @@ class Worker:
             else:
                 entry = (priority_of(request), next(self._order), request)
                 heapq.heappush(self._queue, entry)
-                if self._warming() and priority_of(request) < _PASSAGES:
+                if priority_of(request) < self._gives_way():
                     self._backend.abort(True)
             self._lock.notify_all()
 
-    def _warming(self) -> bool:
-        return bool(self._running) and isinstance(self._running[-1], p.Warm)
+    def _gives_way(self) -> int:
+        """What is more urgent than this cuts the running request short; 0: nothing does."""
+        return _GIVES_WAY.get(type(self._running[-1]), 0) if self._running else 0
 
     def _cancel(self, target: int) -> None:
         known = [*map(_id, self._running), *(_id(entry[2]) for entry in self._queue)]
@@ -124,7 +127,11 @@ class Worker:
 
     # -- decoding thread ----------------------------------------------------------------------
     def _take(self) -> p.Request:
-        """Pops the most urgent request and marks it running, in one step under the lock: no cancel falls between."""
+        """Pops the most urgent request and marks it running, in one step under the lock: no cancel falls between.
+
+        It must not find the abort that made room for it.
+        """
+        self._backend.abort(False)
         request = heapq.heappop(self._queue)[2]
         self._running.append(request)
         return request

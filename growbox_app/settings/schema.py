@@ -150,6 +150,12 @@ _ALL = (
         help="While on, nothing is recalled; conversations are still kept.",
     ),
     Setting(
+        key="memory.search_past",
+        section="memory",
+        default=True,
+        help="When nothing fits a question, earlier notes are read for it: for seconds before an answer, and after it while you are idle.",
+    ),
+    Setting(
         key="context.layout",
         section="memory",
         default="append_log",

@@ -11,23 +11,23 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from memory.background import passages
+from memory.engine.documents import Documents
 from memory.errors import require
 from memory.events import IndexProgress
 from memory.recall.hybrid import wants_ann
 from memory.recall.neighbour_cache import NeighbourCache
 from memory.requests import EmbedKind, Matrix, NeedEmbeddings, Operation, Yield
-from memory.rest.chunking import chunk_bounds
 from memory.storage.stores import Stores
-from memory.storage.timeline import CHUNKING_DONE, Unchunked
 from memory.storage.vector_index import HostState
-from memory.values import Node, NodeDraft, NodeId, NodeKind
+from memory.values import NodeId
 
 
 class Digestion:
     """Background indexing over open stores."""
 
-    def __init__(self, stores: Stores, cache: NeighbourCache) -> None:
+    def __init__(self, stores: Stores, cache: NeighbourCache, documents: Documents) -> None:
         self._stores = stores
+        self._documents = documents
         self._config = stores.config.rest
         self._cache = cache
 
@@ -35,7 +35,7 @@ class Digestion:
         """One run; True when more is pending. An embedder outage ends it and changes nothing."""
         self._stores.index.poll()
         yield from self._fold_pointers()
-        yield from self._chunk()
+        yield from self._documents.cut_waiting(self._config.chunks_per_run)
         yield from self._index_words()
         if not (yield from self._embed()):
             return False
@@ -65,56 +65,6 @@ class Digestion:
             self._cache.invalidate(changed)
             if more:
                 yield Yield()
-
-    # --- documents
-
-    def _chunk(self) -> Operation[None]:
-        left = self._config.chunks_per_run
-        while left > 0 and (document := self._stores.timeline.next_unchunked()) is not None:
-            left -= yield from self._chunk_document(document, left)
-
-    def _chunk_document(self, document: Unchunked, chunks_max: int) -> Operation[int]:
-        """Writes the document's next chunks; resumes where a crash or an earlier run has stopped."""
-        text = document.node.content
-        start = len(text.encode()[: document.done_bytes].decode())
-        at_byte, written = document.done_bytes, 0
-        while start < len(text) and written < chunks_max:
-            bounds = chunk_bounds(
-                text, start, self._config.chunk_characters, self._config.chunks_per_slice
-            )
-            with self._stores.database.transaction():
-                for begin, end in bounds:
-                    at_byte = self._write_chunk(document.node, text[begin:end], at_byte)
-                start = bounds[-1][1]
-                if start == len(text):
-                    self._retire(document.node)
-            written += len(bounds)
-            yield Yield()
-        return max(1, written)
-
-    def _write_chunk(self, parent: Node, text: str, at_byte: int) -> int:
-        end = at_byte + len(text.encode())
-        node = self._stores.timeline.add(
-            NodeDraft(
-                kind=NodeKind.CHUNK,
-                role=parent.role,
-                content=text,
-                conversation_id=parent.conversation_id,
-                project_id=parent.project_id,
-                source_uri=parent.source_uri,
-                parent_id=parent.id,
-                byte_range=(at_byte, end),
-                created_at_ms=parent.created_at_ms,
-            )
-        )
-        self._stores.lexical.index(node)
-        self._stores.vectors.enqueue(node.seq)
-        return end
-
-    def _retire(self, parent: Node) -> None:
-        """The parent leaves recall; its chunks answer."""
-        self._stores.timeline.set_chunking(parent.seq, CHUNKING_DONE)
-        self._stores.lexical.remove(parent.seq)
 
     def _index_words(self) -> Operation[None]:
         lexical = self._stores.lexical
@@ -186,14 +136,13 @@ class Digestion:
         index.wait_for_acknowledgement()
         index.poll()
         index.submit_gap()
+        self._documents.tell_host()
 
     def _pending(self) -> bool:
         """More to do at once. A host that is still opening is not waited for: a later run feeds it."""
         stores = self._stores
         work = (
-            stores.timeline.unchunked_count()
-            or stores.vectors.waiting_count()
-            or stores.log.unembedded(1)
+            self._documents.waiting() or stores.vectors.waiting_count() or stores.log.unembedded(1)
         )
         filling = stores.index.state is HostState.READY and stores.vectors.lag() > 0
         return bool(work) or filling

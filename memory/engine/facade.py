@@ -7,16 +7,20 @@ were streaming are cancelled with their text kept, derived stores catch up in `d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from memory.config import MemoryConfig
 from memory.engine.digestion import Digestion
+from memory.engine.documents import Documents
 from memory.engine.journal import Journal
 from memory.engine.learning import Learning
 from memory.engine.regions import Regions
+from memory.engine.snapshots import ledger_snapshot, neighbourhood, stain_snapshot
 from memory.events import EventSink, FatigueChanged
 from memory.ports import Clock
+from memory.recall.exact import ExactSearch
 from memory.recall.recaller import Recaller
 from memory.requests import Operation, Yield
 from memory.rest.fatigue import FatigueMeter
@@ -29,9 +33,16 @@ from memory.values import (
     BlockKind,
     Conversation,
     ConversationId,
+    Cut,
+    DocumentChange,
+    DocumentDraft,
+    DocumentState,
     EmbedderEpoch,
+    ExactQuery,
+    ExactResult,
     FatigueSnapshot,
     LedgerSnapshot,
+    NeighbourhoodSnapshot,
     Node,
     NodeDraft,
     NodeId,
@@ -47,6 +58,7 @@ from memory.values import (
     RegionSnapshot,
     RegionState,
     Role,
+    StainSnapshot,
     Statistics,
 )
 
@@ -58,13 +70,17 @@ class MemoryEngine:
         self._stores = stores
         self._journal = Journal(stores)
         self._recaller = Recaller(stores)
-        self._digestion = Digestion(stores, self._recaller.cache)
+        self._documents = Documents(stores, self._journal)
+        self._digestion = Digestion(stores, self._recaller.cache, self._documents)
         self._meter = FatigueMeter(
             window=stores.config.rest.fatigue_window, history=stores.config.rest.fatigue_history
         )
         self._fatigue_told = 0.0
         self._regions = Regions(stores, self._meter)
         self._learning = Learning(stores, self._recaller.recent, self._recaller.cache)
+        self._exact = ExactSearch(
+            stores, self._recaller.cache, self._recaller.recent, self._learning
+        )
 
     @classmethod
     def open(
@@ -173,6 +189,10 @@ class MemoryEngine:
             sampled=(token_ids, tokenizer),
         )
 
+    def annotate_answer(self, node_id: NodeId, trace: str) -> None:
+        """Replaces the host's own JSON about a finished answer; an unknown one changes nothing."""
+        self._journal.annotate(node_id, trace)
+
     def node(self, node_id: NodeId) -> Node | None:
         """A node by id."""
         return self._stores.timeline.node(node_id)
@@ -190,20 +210,53 @@ class MemoryEngine:
         *,
         name: str,
         text: str,
+        cuts: tuple[Cut, ...] = (),
         conversation_id: ConversationId | None = None,
         project_id: ProjectId | None = None,
     ) -> Node:
-        """A document with its full text; a long one is chunked by `digest`, and findable by its head before."""
-        return self._journal.record(
-            NodeDraft(
-                kind=NodeKind.DOCUMENT,
-                role=Role.NONE,
-                content=text,
-                conversation_id=conversation_id,
-                project_id=project_id,
-                source_uri=name,
-            )
+        """A document with its full text; a long one is chunked by `digest`, and findable by its head before.
+
+        It has a name and no versions. Without `cuts` it is cut greedily.
+        """
+        draft = NodeDraft(
+            kind=NodeKind.DOCUMENT,
+            role=Role.NONE,
+            content=text,
+            conversation_id=conversation_id,
+            project_id=project_id,
+            source_uri=name,
+            context=cuts[0].context if cuts else "",
         )
+        return self._journal.attach(draft, cuts)
+
+    # --- documents with versions
+
+    def documents(self, uris: Sequence[str]) -> dict[str, DocumentState]:
+        """What is known of these documents."""
+        return self._stores.documents.states(uris)
+
+    def documents_under(
+        self, prefix: str, *, after: str = "", limit: int = 500
+    ) -> tuple[DocumentState, ...]:
+        """The next known documents whose uri begins with `prefix`, in order of uri."""
+        return self._stores.documents.under(prefix, after, limit)
+
+    def keep_document(self, draft: DocumentDraft) -> Operation[DocumentChange]:
+        """Makes a text the newest version of its document; the passages it shares with the last keep node, vector and time.
+
+        Durable after the first step; whatever interrupts the rest, `digest` finishes it.
+        """
+        self._guard()
+        return (yield from self._documents.keep(draft))
+
+    def restamp_document(self, uri: str, stamp: str) -> None:
+        """The host has seen that the content is still the same under another stamp."""
+        self._stores.documents.restamp(uri, stamp)
+
+    def retire_document(self, uri: str) -> Operation[int]:
+        """The document is gone: its passages leave recall, and stay on the timeline. Returns how many."""
+        self._guard()
+        return (yield from self._documents.retire(uri))
 
     # --- recall and background work
 
@@ -214,6 +267,20 @@ class MemoryEngine:
         result = yield from self._recaller.recall(query)
         self._tell_fatigue()
         return result
+
+    def search_exactly(self, query: ExactQuery) -> Operation[ExactResult]:
+        """Finds what the gate of `recall` did not let through, by pointers and by reading; learns from what is answered."""
+        self._guard()
+        yield from self._digestion.catch_up(query.exclude)
+        result = yield from self._exact.search(query)
+        self._tell_fatigue()
+        return result
+
+    def search(self, query: RecallQuery, *, limit: int) -> Operation[tuple[Page, ...]]:
+        """The best nodes for a question, ranked, whether or not they would pass the gate; teaches nothing."""
+        self._guard()
+        yield from self._digestion.catch_up(query.exclude)
+        return (yield from self._recaller.search(query, limit))
 
     def digest(self) -> Operation[bool]:
         """One bounded run of background indexing; True when more is pending."""
@@ -350,6 +417,10 @@ class MemoryEngine:
         """These pages went into the answer."""
         self._learning.used(query, question_id, (page.node.id for page in used))
 
+    def learn_cited(self, *, query: str, question_id: NodeId, target_id: NodeId) -> None:
+        """The user pinned a memory to the question: a jump leads to it from now on."""
+        self._learning.cited(query, question_id, target_id)
+
     def learn_not_relevant(self, *, query: str, memory_id: NodeId) -> None:
         """The user says that a memory had nothing to do with the question."""
         self._learning.not_relevant(query, memory_id)
@@ -367,17 +438,27 @@ class MemoryEngine:
         return self._regions.queue(conversation_id)
 
     def ledger(self) -> LedgerSnapshot:
-        """Open debts. Only sweeps make debts, and none runs yet: truly none are open."""
-        return LedgerSnapshot(open=(), cleared=0, nodes=self._stores.timeline.count())
+        """Open debts: what jumps skipped unread."""
+        self._guard()
+        return ledger_snapshot(self._stores)
+
+    def stains(self) -> StainSnapshot:
+        """What of the timeline was read, and how thoroughly."""
+        self._guard()
+        return stain_snapshot(self._stores)
+
+    def neighbourhood(self, node_id: NodeId) -> NeighbourhoodSnapshot:
+        """The pointer graph around a node."""
+        self._guard()
+        return neighbourhood(self._stores, node_id)
 
     def fatigue(self) -> FatigueSnapshot:
         """The pressure meter."""
-        ledger = self.ledger()
         return self._meter.snapshot(
             self._stores.clock.now_ms(),
             accesses=self._recaller.cache.accesses,
-            fragments=len(ledger.open),
-            nodes=ledger.nodes,
+            fragments=self._stores.pointers.counts().fragments,
+            nodes=self._stores.timeline.count(),
         )
 
     def _tell_fatigue(self) -> None:
@@ -388,7 +469,13 @@ class MemoryEngine:
 
     def statistics(self) -> Statistics:
         """Counts and the health of every store."""
-        return statistics(self._stores)
+        cache = self._recaller.cache
+        return replace(
+            statistics(self._stores),
+            cache_hits=cache.hits,
+            cache_misses=cache.misses,
+            cache_evictions=cache.evictions,
+        )
 
     def audit(self, *, fix: bool, full: bool) -> AuditReport:
         """Checks all stores against each other.

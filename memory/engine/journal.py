@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from memory.errors import require
 from memory.events import NodeRecorded
 from memory.recall.substring_scan import ScanOutcome, scan
+from memory.rest.chunking import check_cuts
 from memory.storage.stores import Stores
 from memory.storage.timeline import CHUNKING_NEEDED, CHUNKING_NONE
 from memory.text import folded, normalise, terms
 from memory.values import (
     Conversation,
+    Cut,
     Node,
     NodeDraft,
     NodeId,
@@ -31,7 +34,17 @@ class Journal:
         """Appends a node and its keys in one transaction."""
         with self._stores.database.transaction():
             node = self._add(draft)
-        self._tell(node)
+        self.tell(node)
+        return node
+
+    def attach(self, draft: NodeDraft, cuts: Sequence[Cut]) -> Node:
+        """Appends a document, with the places where it is to be cut when it is long."""
+        check_cuts(draft.content, cuts, self._stores.config.rest.chunk_characters)
+        with self._stores.database.transaction():
+            node = self._add(draft)
+            if len(cuts) > 1:
+                self._stores.documents.put_cuts(node.id, cuts)
+        self.tell(node)
         return node
 
     def begin_turn(self, draft: NodeDraft, title: str) -> tuple[Conversation, Node, Node]:
@@ -50,16 +63,21 @@ class Journal:
                 )
             )
             answer = self._add(_answer_to(question))
-        self._tell(question)
-        self._tell(answer)
+        self.tell(question)
+        self.tell(answer)
         return conversation, question, answer
 
     def _add(self, draft: NodeDraft) -> Node:
-        node = self._stores.timeline.add(draft, chunking=self._chunking(draft))
+        return self.add(draft, chunking=self._chunking(draft))
+
+    def add(self, draft: NodeDraft, *, chunking: int) -> Node:
+        """Appends a node and its keys inside the caller's transaction; `tell` of it afterwards."""
+        node = self._stores.timeline.add(draft, chunking=chunking)
         self._index(node)
         return node
 
-    def _tell(self, node: Node) -> None:
+    def tell(self, node: Node) -> None:
+        """Says that a node is durable."""
         self._stores.sink.emit(NodeRecorded(node_id=node.id, conversation_id=node.conversation_id))
 
     def _chunking(self, draft: NodeDraft) -> int:
@@ -103,8 +121,13 @@ class Journal:
                 sampled=sampled,
             )
             self._index(node)
-        self._tell(node)
+        self.tell(node)
         return node
+
+    def annotate(self, node_id: NodeId, trace: str) -> None:
+        """Replaces the host's own JSON about a finished answer."""
+        with self._stores.database.transaction():
+            self._stores.timeline.annotate(node_id, trace)
 
     def recover(self) -> int:
         """Answers that a crash left partial become cancelled; their text stays."""

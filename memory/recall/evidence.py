@@ -39,8 +39,10 @@ class Evidence:
         self._exclude = exclude
 
     def admits(self, node: Node) -> bool:
-        """True when a node may be shown as it is."""
-        if node.id in self._exclude or query_key(node.content) == self._question:
+        """True when a node may be shown as it is. A document that is excluded excludes its passages. Source: design 4.5."""
+        if node.id in self._exclude or node.parent_id in self._exclude:
+            return False
+        if query_key(node.content) == self._question:
             return False
         if node.kind is not NodeKind.MESSAGE:
             return True
@@ -53,7 +55,7 @@ class Evidence:
         )
 
     def resolve(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Replaces each candidate by its evidence; keeps the best score for each node, best first."""
+        """Replaces each candidate by its evidence; keeps the best rank for each node, best first, then the best score."""
         best: dict[NodeId, Candidate] = {}
         sources = self._sources(c.node for c in candidates)
         for candidate in candidates:
@@ -66,9 +68,9 @@ class Evidence:
                 ]
             for c in stand_ins:
                 known = best.get(c.node.id)
-                if known is None or c.score > known.score:
-                    best[c.node.id] = c if known is None or c.own else replace(c, own=known.own)
-        return _without_parents(sorted(best.values(), key=by_score))
+                best[c.node.id] = c if known is None else _better(known, c)
+        ordered = sorted(best.values(), key=lambda c: (-c.rank, *by_score(c)))
+        return _without_parents(ordered)
 
     def _sources(self, nodes: Iterable[Node]) -> dict[NodeId, tuple[Node, ...]]:
         """By node: the admissible sources behind a question's answers, or behind an answer."""
@@ -86,6 +88,14 @@ class Evidence:
             node_id: tuple(found[s] for s in sources if s in found and self.admits(found[s]))
             for node_id, sources in wanted.items()
         }
+
+
+def _better(first: Candidate, second: Candidate) -> Candidate:
+    """One node found by itself and as a source: the best of both."""
+    better = max(first, second, key=lambda c: (c.score, c.rank))
+    return replace(
+        better, rank=max(first.rank, second.rank), own=better.own or first.own or second.own
+    )
 
 
 def _without_parents(candidates: Sequence[Candidate]) -> list[Candidate]:

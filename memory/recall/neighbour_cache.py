@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
-from memory.storage.pointer_fold import Record, source_key
+from memory.storage.pointer_records import Record, source_key
 
 
 class NeighbourCache:
@@ -20,11 +20,16 @@ class NeighbourCache:
         self._records: dict[str, Record] = {}
         self._uses: Counter[str] = Counter()
         self.accesses: deque[bool] = deque(maxlen=window)
+        self.hits = 0
+        self.misses = 0
+        self.evictions = 0
 
     def edges(self, source: str) -> Record:
         """The record of a source, from memory when it is there."""
         hit = source in self._records
         self.accesses.append(hit)
+        self.hits += hit
+        self.misses += not hit
         if not hit:
             if len(self._records) >= self._entries_max:
                 self._evict()
@@ -33,6 +38,7 @@ class NeighbourCache:
         return self._records[source]
 
     def _evict(self) -> None:
+        self.evictions += 1
         coldest = min(self._records, key=lambda source: self._uses[source])
         del self._records[coldest]
         del self._uses[coldest]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.recall.neighbour_cache import NeighbourCache
-from memory.storage.pointer_fold import Edge, Sample
+from memory.storage.pointer_records import Edge, Sample
 from memory.storage.stores import Stores
 from memory.storage.vectors import Vector
 from memory.values import NodeId
@@ -24,6 +24,16 @@ class Question:
     vector: Vector | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """An edge that no negative sample blocks, and how near its best positive one is to the question."""
+
+    source: NodeId
+    target: NodeId
+    similarity: float
+    forced: bool
+
+
 class PointerWalk:
     """Edges and vetoes for one question at a time."""
 
@@ -34,19 +44,29 @@ class PointerWalk:
 
     def follow(self, entries: Iterable[NodeId], question: Question) -> dict[NodeId, float]:
         """Targets that a matching edge leads to, with the best K similarity."""
-        edges: list[tuple[NodeId, Edge]] = []
+        found: dict[NodeId, float] = {}
+        for path in self.paths(entries, question):
+            if path.similarity >= self._config.edge_follow:
+                found[path.target] = max(path.similarity, found.get(path.target, 0.0))
+        return found
+
+    def paths(self, entries: Iterable[NodeId], question: Question) -> list[Path]:
+        """All edges that leave the entries and are not blocked for this question."""
+        edges: list[tuple[NodeId, NodeId, Edge]] = []
         for entry in entries:
             record = self._cache.edges(entry)
-            edges.extend((NodeId(target), edge) for target, edge in record.edges.items())
-        known = self._known((edge for _, edge in edges), question)
-        found: dict[NodeId, float] = {}
-        for target, edge in edges:
-            if _nearest(edge.negative, known) >= self._config.edge_veto:
-                continue
-            similarity = _nearest(edge.positive, known)
-            if similarity >= self._config.edge_follow:
-                found[target] = max(similarity, found.get(target, 0.0))
-        return found
+            edges.extend((entry, NodeId(target), edge) for target, edge in record.edges.items())
+        known = self._known((edge for _, _, edge in edges), question)
+        return [
+            Path(
+                source=source,
+                target=target,
+                similarity=_nearest(edge.positive, known),
+                forced=edge.forced,
+            )
+            for source, target, edge in edges
+            if _nearest(edge.negative, known) < self._config.edge_veto
+        ]
 
     def vetoed(self, targets: Sequence[NodeId], question: Question) -> frozenset[NodeId]:
         """Those of the nodes that were called not relevant for a question like this one."""

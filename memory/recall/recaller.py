@@ -1,6 +1,7 @@
 """Recall: one question in, pages out, as a generator of requests.
 
-Order: normalise → one embedding → hybrid search → evidence → vetoes → gate → learned pointers → (nothing yet) substring scan.
+Order: normalise → one embedding → hybrid search, inside its filters → evidence → vetoes → gate → learned pointers → (nothing yet)
+the same with fewer filters → (nothing yet) substring scan.
 Deterministic: the same stores and question give the same pages in the same order. Reads only; learning is told apart. Between
 slices it yields `Yield`, so that a journal write never waits for a scan. Source: design 4.4.
 """
@@ -8,23 +9,23 @@ slices it yields `Yield`, so that a journal write never waits for a scan. Source
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from memory.errors import require
+from memory.recall.dates import Period, period
 from memory.recall.evidence import Evidence
 from memory.recall.hybrid import Candidate, HybridSearch, Terms, by_score, distinct
 from memory.recall.neighbour_cache import NeighbourCache
 from memory.recall.pointer_walk import PointerWalk, Question
-from memory.recall.recent_queries import RecentQueries, RecentQuery
+from memory.recall.recent_queries import RecentQueries, RecentQuery, embedded
 from memory.recall.substring_scan import ScanOutcome, needles, scan
-from memory.requests import EmbedKind, NeedEmbeddings, Operation, Yield
+from memory.requests import Operation, Yield
+from memory.storage.selection import admits
 from memory.storage.stores import Stores
 from memory.storage.vectors import Vector
 from memory.text import any_terms, asks, normalise
-from memory.values import NodeId, Page, RecallQuery, RecallResult, Role, Way
+from memory.values import NodeId, Page, RecallQuery, RecallResult, Role, Scope, Selection, Way
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class _Run:
     scanned: int = 0
     best: float = 0.0
     degraded: list[str] = field(default_factory=list)
+    excluded: list[int] = field(default_factory=list)
+    widened: tuple[str, ...] = ()
 
 
 class Recaller:
@@ -58,46 +61,81 @@ class Recaller:
     def recall(self, query: RecallQuery) -> Operation[RecallResult]:
         """Finds pages for a question; empty for an empty one, never "something recent"."""
         run = _Run(query, self._stores.clock.monotonic_s())
-        text = normalise(query.text)[: self._config.query_characters_max].strip()
+        text = self._normalised(query)
         if not text or query.pages_max < 1:
             return self._result(run, [])
-        excluded = [n.seq for n in self._stores.timeline.nodes(sorted(query.exclude)).values()]
-        terms = self._search.terms(text, excluded)
-        vector = (yield from self._embed(text, run)) if any_terms(text) else None
+        terms, vector = yield from self._asked(text, run)
         question = Question(text=text, vector=vector)
-        raw = yield from self._candidates(terms, vector, run, len(excluded))
         evidence = Evidence(self._stores.timeline, text, query.exclude)
-        pages = self._passing(raw, evidence, question, run)
-        pages = _merged(pages, self._pointer_pages(raw, evidence, question))
-        if not pages:
-            pages = yield from self._scan(text, terms, evidence, question, run)
+        limit = self._config.candidates_per_page * query.pages_max
+        pages: list[Page] = []
+        raw: list[Candidate] = []
+        spoken = period(text, self._stores.clock.now_ms())
+        for selection, run.widened in _selections(query, spoken):
+            looked_up = terms
+            if spoken is not None and selection.since_ms == spoken.since_ms:
+                looked_up = self._search.terms(_without(text, spoken.words), run.excluded)
+            raw = yield from self._candidates(looked_up, vector, run, limit, selection)
+            pages = self._passing(raw, evidence, question, run)
+            pointed = self._pointer_pages(raw, evidence, question)
+            pages = _merged(pages, [p for p in pointed if admits(selection, p.node)])
+            if pages:
+                break
+        else:
+            found = yield from self._scan(text, terms, evidence, question, run)
+            pages = [p for p in found if admits(selection, p.node)]
         self._remember(text, vector, raw, query.exclude)
         return self._result(run, pages)
 
+    def search(self, query: RecallQuery, limit: int) -> Operation[tuple[Page, ...]]:
+        """The best `limit` nodes for a question, ranked, without gate, evidence or learned pointers; teaches nothing.
+
+        Its filters are those that the query names; a date in the text is none. Where no index finds anything, what has the
+        text as it stands.
+        """
+        run = _Run(query, self._stores.clock.monotonic_s())
+        text = self._normalised(query)
+        if not text or limit < 1:
+            return ()
+        terms, vector = yield from self._asked(text, run)
+        selection = _selection(query)
+        raw = yield from self._candidates(terms, vector, run, limit, selection)
+        pages = [_page(c) for c in raw[:limit]]
+        if not pages:
+            seqs = yield from self._containing(text, terms, run, limit)
+            nodes = self._stores.timeline.recallable(seqs)
+            pages = [
+                Page(node=nodes[s], way=Way.SCAN, score=1.0, reason="substring")
+                for s in seqs
+                if s in nodes and admits(selection, nodes[s]) and nodes[s].id not in query.exclude
+            ]
+        return tuple(pages)
+
+    def _normalised(self, query: RecallQuery) -> str:
+        return normalise(query.text)[: self._config.query_characters_max].strip()
+
     # --- steps
 
-    def _embed(self, text: str, run: _Run) -> Operation[Vector | None]:
-        known = self.recent.find(text)
-        if known is not None and known.vector is not None:
-            return known.vector
-        reply = yield NeedEmbeddings(texts=(text,), kind=EmbedKind.QUERY)
-        if reply is None:
-            run.degraded.append("embedder")
-            return None
-        require(isinstance(reply, np.ndarray), "an embedding request was answered otherwise")
-        assert isinstance(reply, np.ndarray)
-        require(reply.shape == (1, self._stores.epoch.dimension), "a vector of a wrong shape")
-        vector: Vector = reply[0].astype(np.float32)
-        return vector
+    def _asked(self, text: str, run: _Run) -> Operation[tuple[Terms, Vector | None]]:
+        """The question's terms and its vector, which a text of symbols only has none of."""
+        run.excluded = [
+            n.seq for n in self._stores.timeline.nodes(sorted(run.query.exclude)).values()
+        ]
+        terms = self._search.terms(text, run.excluded)
+        vector: Vector | None = None
+        if any_terms(text):
+            vector = yield from embedded(text, self.recent, self._stores.epoch.dimension)
+            if vector is None:
+                run.degraded.append("embedder")
+        return terms, vector
 
     def _candidates(
-        self, terms: Terms, vector: Vector | None, run: _Run, excluded: int
+        self, terms: Terms, vector: Vector | None, run: _Run, limit: int, selection: Selection
     ) -> Operation[list[Candidate]]:
-        limit = self._config.candidates_per_page * run.query.pages_max + excluded
         found: list[Candidate] = []
-        for _ in self._search.search(terms, vector, limit, found):
+        for _ in self._search.search(terms, vector, limit + len(run.excluded), found, selection):
             yield Yield()
-        if self._search.vectors_out:
+        if self._search.vectors_out and "vectors" not in run.degraded:
             run.degraded.append("vectors")
         found = [c for c in found if c.node.id not in run.query.exclude]
         run.candidates = len(found)
@@ -110,22 +148,12 @@ class Recaller:
         found = evidence.resolve(raw)
         vetoed = self._walk.vetoed([c.node.id for c in found], question)
         found = [c for c in found if c.node.id not in vetoed]
-        run.best = found[0].score if found else 0.0
+        run.best = max((c.score for c in found), default=0.0)
         stated = max((self._weight(c) * c.score for c in found), default=0.0)
         bar = max(self._config.gate, self._config.keep_ratio * stated)
         kept = distinct([c for c in found if c.score >= bar], self._config.duplicate_overlap)
         ranked = sorted(kept, key=lambda c: (-self._boosted(c, run.query), -c.node.seq))
-        return [
-            Page(
-                node=c.node,
-                way=Way.RAG,
-                score=c.score,
-                similarity=c.similarity,
-                lexical=c.lexical,
-                reason=c.reason,
-            )
-            for c in ranked
-        ]
+        return [_page(c) for c in ranked]
 
     def _weight(self, candidate: Candidate) -> float:
         """The user's plain statements weigh most: evidence, not echoes."""
@@ -135,11 +163,12 @@ class Recaller:
 
     def _boosted(self, candidate: Candidate, query: RecallQuery) -> float:
         """Only re-ranks what has passed. Source: design 4.4 (source weights; access boost from cited results; project)."""
-        score = (self._weight(candidate) * candidate.score) * (
+        factor = self._weight(candidate) * (
             1 + self._config.access_boost * math.log1p(candidate.node.hits)
         )
-        same = query.project_id is not None and candidate.node.project_id == query.project_id
-        return score * self._config.project_boost if same else score
+        if query.project_id is not None and candidate.node.project_id == query.project_id:
+            factor *= self._config.project_boost
+        return candidate.rank + self._config.boost_scale * math.log(factor)
 
     def _pointer_pages(
         self, raw: Sequence[Candidate], evidence: Evidence, question: Question
@@ -182,18 +211,23 @@ class Recaller:
     def _scan(
         self, text: str, terms: Terms, evidence: Evidence, question: Question, run: _Run
     ) -> Operation[list[Page]]:
+        wanted = self._config.candidates_per_page * run.query.pages_max
+        seqs = yield from self._containing(text, terms, run, wanted)
+        nodes = self._stores.timeline.recallable(seqs)
+        scores = {node.id: 1.0 for node in nodes.values() if node.id not in run.query.exclude}
+        return self._pages(scores, evidence, question, way=Way.SCAN, reason="substring")
+
+    def _containing(self, text: str, terms: Terms, run: _Run, wanted: int) -> Operation[list[int]]:
+        """Sequence numbers of nodes that contain the text, newest first."""
         config = self._config
         unseen = None if terms.searched else terms.unseen
         whole, parts = needles(text, unseen, config.scan_needle_min)
-        wanted = config.candidates_per_page * run.query.pages_max
         limits = (wanted, config.scan_rows_max, config.scan_slice_rows)
         outcome = ScanOutcome()
         for _ in scan(self._stores.timeline, whole, parts, outcome, limits=limits):
             yield Yield()
         run.scanned = outcome.read
-        nodes = self._stores.timeline.recallable(outcome.seqs)
-        scores = {node.id: 1.0 for node in nodes.values() if node.id not in run.query.exclude}
-        return self._pages(scores, evidence, question, way=Way.SCAN, reason="substring")
+        return outcome.seqs
 
     def _remember(
         self,
@@ -222,7 +256,50 @@ class Recaller:
             scanned=run.scanned,
             elapsed_ms=elapsed_s * 1000,
             degraded=tuple(run.degraded),
+            widened=run.widened,
         )
+
+
+def _selection(query: RecallQuery) -> Selection:
+    """The filters that a query names."""
+    return Selection(
+        kinds=query.kinds,
+        project_id=query.project_id if query.scope is Scope.PROJECT else None,
+        since_ms=query.since_ms,
+        until_ms=query.until_ms,
+    )
+
+
+def _selections(
+    query: RecallQuery, spoken: Period | None
+) -> Iterator[tuple[Selection, tuple[str, ...]]]:
+    """What to search, narrow first, and which filters were lifted for it: those that nobody set by hand."""
+    asked = dated = _selection(query)
+    if spoken is not None and query.since_ms is None and query.until_ms is None:
+        dated = replace(asked, since_ms=spoken.since_ms, until_ms=spoken.until_ms)
+    yield dated, ()
+    lifted: tuple[str, ...] = ()
+    if dated != asked:
+        lifted = ("dates",)
+        yield asked, lifted
+    if asked.project_id is not None:
+        yield replace(asked, project_id=None), (*lifted, "project")
+
+
+def _without(text: str, words: str) -> str:
+    """A question without the words that name its date: they bound the search, and stand in few answers."""
+    return re.sub(re.escape(words), " ", text, flags=re.IGNORECASE)
+
+
+def _page(candidate: Candidate) -> Page:
+    return Page(
+        node=candidate.node,
+        way=Way.RAG,
+        score=candidate.score,
+        similarity=candidate.similarity,
+        lexical=candidate.lexical,
+        reason=candidate.reason,
+    )
 
 
 def _merged(first: Sequence[Page], second: Sequence[Page]) -> list[Page]:

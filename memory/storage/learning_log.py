@@ -28,12 +28,46 @@ class LearningKind(StrEnum):
 
     USED = "used"
     NOT_RELEVANT = "not_relevant"
+    CITED = "cited"
+    """Pinned by the user: a jump leads from the first source to each target."""
+    READ = "read"
+    """A batch of a search of the past, see `Reading`; its targets were answered yes."""
 
 
-class _Payload(msgspec.Struct, frozen=True):
+class Pulled(msgspec.Struct, frozen=True, array_like=True):
+    """A found node, and how many windows it lay behind the newest one."""
+
+    target: str
+    windows: int
+
+
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one batch of a search has read and left behind.
+
+    `cluster` is the first wording of the question, `asked` the one that was judged; `judge` is the judge epoch ("": no judge
+    took part). `no` and `yes` are its answers, `light` the nodes reached by jumps,
+    `fragments` the (entry, target) pairs between which a jump skipped, `refuted` the edges that led to a no. `paused_at` is
+    where the scan stands when the search's budget was used up with this batch, `newest` the newest node it knew.
+    """
+
+    cluster: int = 0
+    asked: int = 0
+    judge: str = ""
+    no: tuple[tuple[int, int], ...] = ()
+    yes: tuple[int, ...] = ()
+    light: tuple[int, ...] = ()
+    fragments: tuple[tuple[int, int], ...] = ()
+    anchors: tuple[Pulled, ...] = ()
+    refuted: tuple[tuple[str, str], ...] = ()
+    paused_at: int = 0
+    newest: int = 0
+
+
+class _Payload(msgspec.Struct, frozen=True, omit_defaults=True):
     query: int
     sources: list[str]
     targets: list[str]
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +80,15 @@ class LearningEvent:
     query: int
     sources: tuple[NodeId, ...]
     targets: tuple[NodeId, ...]
+    reading: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRef:
+    """A stored wording, and the cluster of K samples that it is of."""
+
+    id: int
+    cluster: int
 
 
 def query_key(text: str) -> str:
@@ -71,10 +114,13 @@ class LearningLog:
         query: int,
         sources: Sequence[NodeId],
         targets: Sequence[NodeId],
+        reading: Reading | None = None,
     ) -> LearningEvent:
         """Appends an event; the caller holds the transaction."""
         now = self._clock.now_ms()
-        payload = _Payload(query=query, sources=list(sources), targets=list(targets))
+        payload = _Payload(
+            query=query, sources=list(sources), targets=list(targets), reading=reading
+        )
         cursor = self._db.execute(
             "INSERT INTO learning_log(kind, created_at_ms, payload) VALUES(?, ?, ?)",
             (kind, now, msgspec.json.encode(payload).decode()),
@@ -86,6 +132,7 @@ class LearningLog:
             query=query,
             sources=tuple(sources),
             targets=tuple(targets),
+            reading=reading,
         )
 
     def after(self, event_id: int, limit: int) -> list[LearningEvent]:
@@ -104,6 +151,7 @@ class LearningLog:
                     query=payload.query,
                     sources=tuple(NodeId(s) for s in payload.sources),
                     targets=tuple(NodeId(t) for t in payload.targets),
+                    reading=payload.reading,
                 )
             )
         return events
@@ -118,12 +166,37 @@ class LearningLog:
 
     # --- queries
 
+    def known(self, text: str) -> int | None:
+        """The id of a wording that is stored."""
+        row = self._db.row("SELECT id FROM queries WHERE text = ?", (query_key(text),))
+        return None if row is None else int(row[0])
+
+    def alike(self, queries: Sequence[int], vector: Vector) -> int | None:
+        """The nearest of some stored queries, if it asks the same in other words. Stricter than what merges K samples."""
+        unique = sorted(set(queries))
+        marks = ",".join("?" * len(unique))
+        rows = self._db.rows(
+            f"SELECT id, vector FROM queries WHERE epoch = ? AND id IN ({marks})",
+            (self._epoch_id(), *unique),
+        )
+        if not rows:
+            return None
+        cosines = np.stack([unpack(r[1]) for r in rows]) @ vector
+        best = int(np.argmax(cosines))
+        low, high = self._store.epoch.question_floor, self._store.epoch.question_ceiling
+        likeness = (float(cosines[best]) - low) / (high - low)
+        return int(rows[best][0]) if likeness >= self._config.same_question else None
+
     def cluster(self, text: str, vector: Vector | None) -> int:
-        """The cluster of a query; the query is stored when it is new. The caller holds the transaction."""
+        """The cluster of a query, see `keep`."""
+        return self.keep(text, vector).cluster
+
+    def keep(self, text: str, vector: Vector | None) -> QueryRef:
+        """The query, stored when it is new. The caller holds the transaction."""
         key = query_key(text)
-        row = self._db.row("SELECT cluster FROM queries WHERE text = ?", (key,))
+        row = self._db.row("SELECT id, cluster FROM queries WHERE text = ?", (key,))
         if row is not None:
-            return int(row[0])
+            return QueryRef(id=int(row[0]), cluster=int(row[1]))
         nearest = None if vector is None else self._nearest(vector)
         blob = None if vector is None else pack(vector)
         cursor = self._db.execute(
@@ -133,7 +206,7 @@ class LearningLog:
         new_id = int(cursor.lastrowid or 0)
         cluster = new_id if nearest is None else nearest
         self._db.execute("UPDATE queries SET cluster = ? WHERE id = ?", (cluster, new_id))
-        return cluster
+        return QueryRef(id=new_id, cluster=cluster)
 
     def _epoch_id(self) -> int:
         return self._db.number("SELECT id FROM epochs WHERE name = ?", (self._store.epoch.name,))
@@ -177,6 +250,17 @@ class LearningLog:
         own = self._db.row("SELECT cluster FROM queries WHERE text = ?", (key,))
         if own is not None and own[0] in unique:
             found[int(own[0])] = 1.0
+        return found
+
+    def texts(self, queries: Sequence[int]) -> dict[int, str]:
+        """The texts of stored queries."""
+        found: dict[int, str] = {}
+        unique = sorted(set(queries))
+        for start in range(0, len(unique), 500):
+            part = unique[start : start + 500]
+            marks = ",".join("?" * len(part))
+            rows = self._db.rows(f"SELECT id, text FROM queries WHERE id IN ({marks})", part)
+            found.update((int(r[0]), str(r[1])) for r in rows)
         return found
 
     def unembedded(self, limit: int) -> list[tuple[int, str]]:

@@ -1,8 +1,9 @@
 """The lexical index: FTS5 over pre-split terms, keyed by the node's sequence number.
 
-Two columns: `own` are the node's terms, `near` those of the neighbouring messages (LoCoMo: +11 points recall@10). Index
-and node commit in one transaction, so a crash cannot part them; `lexical_text` holds exactly what was indexed, so that a
-delete is exact. Derived: `clear` and re-index rebuild it from the timeline.
+Two columns: `own` are the node's terms, with those of what stands above a passage of a document (its file and headings: people ask
+by them), `near` those of the neighbouring messages (LoCoMo: +11 points recall@10). Index and node commit in one transaction, so a
+crash cannot part them; `lexical_text` holds exactly what was indexed, so that a delete is exact. Derived: `clear` and re-index rebuild
+it from the timeline.
 """
 
 # ruff: noqa: S608 - only constants and "?" marks are put together here; values are always bound.
@@ -15,21 +16,41 @@ from dataclasses import dataclass
 from memory.config import StorageConfig
 from memory.errors import CorruptStore
 from memory.storage.database import Database
+from memory.storage.selection import EVERYTHING, condition
 from memory.storage.timeline import RECALLABLE, Timeline
 from memory.text import TERMS_VERSION, match_expression, terms
-from memory.values import Node, NodeKind
+from memory.values import Node, NodeKind, Selection
 
+_WIDE = 5  # of the wanted hits are looked through for those of a selection, before every match is
 _VERSION_KEY = "lexical_version"
 _REBUILT_KEY = "lexical_rebuilt_to"  # present while a rebuild runs: the last re-indexed seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalHit:
-    """A match: the node's sequence number and the terms it was indexed with."""
+    """A match: the node's sequence number and the terms it was indexed with, as text: a search asks hundreds of hits for a few terms."""
 
     seq: int
-    own: frozenset[str]
-    near: frozenset[str]
+    own_text: str
+    near_text: str
+
+    @property
+    def own(self) -> frozenset[str]:
+        """The node's own terms."""
+        return frozenset(self.own_text.split())
+
+    @property
+    def length(self) -> int:
+        """How many own terms, repeats included."""
+        return self.own_text.count(" ") // 2
+
+    def times(self, term: str) -> int:
+        """How often the node has a term itself."""
+        return self.own_text.count(f" {term} ")
+
+    def is_near(self, term: str) -> bool:
+        """True when a neighbouring message has a term."""
+        return f" {term} " in self.near_text
 
 
 class LexicalIndex:
@@ -61,7 +82,7 @@ class LexicalIndex:
             self._db.execute("DELETE FROM lexical_text WHERE seq = ?", (seq,))
 
     def _write(self, node: Node, before: Node | None, after: Node | None) -> None:
-        own = " ".join(terms(self._head(node)))
+        own = " ".join([*terms(node.context), *terms(self._head(node))])
         near = " ".join(self._edge_terms(before) + self._edge_terms(after))
         self.remove(node.seq)
         self._db.execute(
@@ -92,7 +113,7 @@ class LexicalIndex:
 
     def count(self) -> int:
         """Indexed nodes."""
-        return self._db.number("SELECT count(*) FROM lexical_text")
+        return self._db.number("SELECT count(*) FROM lexical_docsize")  # its rows are small
 
     def frequencies(self, query_terms: Sequence[str]) -> dict[str, int]:
         """In how many nodes each term occurs, as own or near."""
@@ -106,19 +127,56 @@ class LexicalIndex:
         return {term: found.get(term, 0) for term in query_terms}
 
     def search(
-        self, query_terms: Sequence[str], limit: int, near_weight: float
+        self,
+        query_terms: Sequence[str],
+        limit: int,
+        near_weight: float,
+        selection: Selection = EVERYTHING,
     ) -> list[LexicalHit]:
-        """Best matches by BM25, best first; newest first among equals."""
+        """Best matches by BM25 among the selected nodes, best first; newest first among equals.
+
+        Of a selection a quarter of what is wanted is enough, where looking at every match would cost more than it brings.
+
+        What became unrecallable a moment ago may be among them: whoever reads the nodes leaves it out.
+        """
         if not query_terms:
             return []
+        if selection == EVERYTHING:
+            best = self._best(query_terms, limit, near_weight)
+        else:
+            wide = self._best(query_terms, limit * _WIDE, near_weight)
+            best = self._timeline.admitted(wide, selection)[:limit]
+            if len(best) < limit // 4 and len(wide) == limit * _WIDE:
+                best = self._best(query_terms, limit, near_weight, selection)
+        found = self.keys(best)
+        return [found[seq] for seq in best if seq in found]
+
+    def _best(
+        self,
+        query_terms: Sequence[str],
+        limit: int,
+        near_weight: float,
+        selection: Selection = EVERYTHING,
+    ) -> list[int]:
+        """Sequence numbers, best first. A selection costs a look at the node of every match."""
+        extra, values = condition(selection)
+        joined = f" JOIN nodes n ON n.seq = lexical.rowid AND {RECALLABLE} {extra}" if extra else ""
         rows = self._db.rows(
-            "SELECT m.seq, t.own, t.near FROM"
-            " (SELECT rowid AS seq, bm25(lexical, 1.0, ?) AS rank FROM lexical WHERE lexical MATCH ?) m"
-            f" JOIN nodes n ON n.seq = m.seq AND {RECALLABLE} JOIN lexical_text t ON t.seq = m.seq"
-            " ORDER BY m.rank, m.seq DESC LIMIT ?",
-            (near_weight, match_expression(query_terms), limit),
+            f"SELECT lexical.rowid FROM lexical{joined} WHERE lexical MATCH ?"
+            " ORDER BY bm25(lexical, 1.0, ?), lexical.rowid DESC LIMIT ?",
+            (*values, match_expression(query_terms), near_weight, limit),
         )
-        return [_hit(int(r[0]), str(r[1]), str(r[2])) for r in rows]
+        return [int(r[0]) for r in rows]
+
+    def mean_length(self, seqs: Sequence[int]) -> float | None:
+        """Mean number of own terms of the given nodes; None when none has a key."""
+        marks = ",".join("?" * len(seqs))
+        row = self._db.row(
+            "SELECT avg(length(own) - length(replace(own, ' ', '')) + 1)"
+            f" FROM lexical_text WHERE seq IN ({marks})",
+            list(seqs),
+        )
+        return None if row is None or row[0] is None else float(row[0])
 
     def messages_with_all(self, query_terms: Sequence[str], limit: int) -> list[int]:
         """Sequence numbers of messages that have every term themselves, newest first."""
@@ -215,4 +273,9 @@ class LexicalIndex:
 
 
 def _hit(seq: int, own: str, near: str) -> LexicalHit:
-    return LexicalHit(seq=seq, own=frozenset(own.split(" ")), near=frozenset(near.split(" ")))
+    """Two blanks between terms, so that repeats of one are counted each."""
+    return LexicalHit(seq=seq, own_text=_spaced(own), near_text=_spaced(near))
+
+
+def _spaced(text: str) -> str:
+    return f" {text.replace(' ', '  ')} " if text else ""

@@ -1,102 +1,126 @@
 """The pointer graph as a fold of the learning log: pure functions from (record, event) to record.
 
 A source's record holds its edges; an edge holds positive and negative *K samples* – past queries with weight and last use –
-and heat. A target's veto record holds the queries for which it was called not relevant, wherever it was found. The same
-events always give the same records, live or in a rebuild. Source: seed items G13 and 1.2-6.
+and heat. A target's veto record holds the queries for which it was called not relevant, wherever it was found. What a search
+has read is folded in `reading_fold`. The same events always give the same records, live or in a rebuild. Source: seed items
+G13 and 1.2-6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
-
-import msgspec
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from memory.config import LearningConfig
 from memory.storage.learning_log import LearningEvent, LearningKind
+from memory.storage.pointer_records import (
+    EMPTY,
+    Edge,
+    Record,
+    Sample,
+    arriving_key,
+    source_key,
+    veto_key,
+)
+from memory.storage.reading_fold import apply_reading
 
-
-class Sample(msgspec.Struct, frozen=True, array_like=True):
-    """A past query (cluster id), how often it was seen, and when last (UTC ms)."""
-
-    query: int
-    weight: int
-    used_at_ms: int
-
-
-class Edge(msgspec.Struct, frozen=True):
-    """What is known about following one pointer."""
-
-    positive: tuple[Sample, ...] = ()
-    negative: tuple[Sample, ...] = ()
-    heat: int = 0
-
-
-class Record(msgspec.Struct, frozen=True):
-    """All edges of a source by target id, or – for a veto record – one edge under the target's own id."""
-
-    edges: dict[str, Edge] = {}
-
-
-_SOURCE, _VETO = "e:", "v:"
+FOLD_VERSION: Final = 2  # a store folded by another version is folded anew
 Read: TypeAlias = Callable[[str], Record]
 
 
-def source_key(node_id: str) -> str:
-    """Where a source's record is kept."""
-    return _SOURCE + node_id
+class _Changes:
+    """Records as they are, and as this event leaves them."""
 
+    def __init__(self, read: Read, config: LearningConfig) -> None:
+        self._read = read
+        self.config = config
+        self.records: dict[str, Record] = {}
 
-def is_source_key(key: str) -> bool:
-    """True for the record of a source."""
-    return key.startswith(_SOURCE)
+    def get(self, key: str) -> Record:
+        return self.records[key] if key in self.records else self._read(key)
 
-
-def veto_key(node_id: str) -> str:
-    """Where a target's veto record is kept."""
-    return _VETO + node_id
+    def put(self, key: str, record: Record) -> None:
+        self.records[key] = record
 
 
 def apply(event: LearningEvent, read: Read, config: LearningConfig) -> dict[str, Record]:
-    """The records that an event changes, by key."""
-    changed: dict[str, Record] = {}
-    positive = event.kind is LearningKind.USED
-    keys = [
-        (source_key(source), target)
-        for source in event.sources[: config.sources_per_event]
-        for target in event.targets
-        if source != target
-    ]
-    for key, target in keys:
-        record = changed.get(key) or read(key)
-        changed[key] = _with_edge(record, target, event, positive=positive, config=config)
+    """The records that an event changes, by key; an empty record is one to be deleted."""
+    changes = _Changes(read, config)
+    positive = event.kind is not LearningKind.NOT_RELEVANT
+    forced = event.kind is LearningKind.CITED
+    for at, source in enumerate(event.sources[: config.sources_per_event]):
+        for target in event.targets:
+            if source != target:
+                _point(changes, source, target, event, positive=positive, forced=forced and at == 0)
     for target in event.targets:
         key = veto_key(target)
-        record = read(key)
+        record = changes.get(key)
         if not positive or target in record.edges:
-            changed[key] = _with_edge(record, target, event, positive=positive, config=config)
-    return changed
+            edge = _taught(record.edges.get(target, Edge()), event, config, positive=positive)
+            changes.put(key, Record(edges={target: edge}))
+    if event.reading is not None:
+        for source_id, target_id in event.reading.refuted:
+            _point(changes, source_id, target_id, event, positive=False)
+        apply_reading(event, event.reading, changes.get, changes.put, config)
+    return changes.records
 
 
-def _with_edge(
-    record: Record, target: str, event: LearningEvent, *, positive: bool, config: LearningConfig
-) -> Record:
-    edge = record.edges.get(target, Edge())
+def _point(
+    changes: _Changes,
+    source: str,
+    target: str,
+    event: LearningEvent,
+    *,
+    positive: bool,
+    forced: bool = False,
+) -> None:
+    """Teaches one edge, and keeps both ends of it in step."""
+    key = source_key(source)
+    edges = dict(changes.get(key).edges)
+    known = target in edges
+    edge = _taught(edges.get(target, Edge()), event, changes.config, positive=positive)
+    edges[target] = _forced(edge) if forced else edge
+    if len(edges) > changes.config.edges_per_source:
+        coldest = min(
+            (t for t in edges if t != target), key=lambda t: (edges[t].forced, edges[t].heat, t)
+        )
+        del edges[coldest]
+        _arrive(changes, source, coldest, arrives=False)
+    changes.put(key, Record(edges=edges))
+    if not known:
+        _arrive(changes, source, target, arrives=True)
+
+
+def _arrive(changes: _Changes, source: str, target: str, *, arrives: bool) -> None:
+    """The way back from a target: only for showing, so the oldest may be forgotten."""
+    key = arriving_key(target)
+    others = tuple(s for s in changes.get(key).sources if s != source)
+    limit = changes.config.sources_per_target
+    sources = (*others, source)[-limit:] if arrives else others
+    changes.put(key, Record(sources=sources) if sources else EMPTY)
+
+
+def _forced(edge: Edge) -> Edge:
+    return Edge(positive=edge.positive, negative=edge.negative, heat=edge.heat, forced=True)
+
+
+def _taught(edge: Edge, event: LearningEvent, config: LearningConfig, *, positive: bool) -> Edge:
+    """The latest judgement of a query wins: it leaves the other side."""
     added = Sample(query=event.query, weight=1, used_at_ms=event.created_at_ms)
     limit = config.samples_per_side
     if positive:
-        edge = Edge(
+        return Edge(
             positive=_merged(edge.positive, added, limit),
             negative=_without(edge.negative, event.query),
             heat=edge.heat + 1,
+            forced=edge.forced,
         )
-    else:
-        edge = Edge(
-            positive=_without(edge.positive, event.query),
-            negative=_merged(edge.negative, added, limit),
-            heat=edge.heat,
-        )
-    return Record(edges=_bounded({**record.edges, target: edge}, config.edges_per_source, target))
+    return Edge(
+        positive=_without(edge.positive, event.query),
+        negative=_merged(edge.negative, added, limit),
+        heat=edge.heat,
+        forced=edge.forced,
+    )
 
 
 def _merged(samples: tuple[Sample, ...], added: Sample, limit: int) -> tuple[Sample, ...]:
@@ -113,12 +137,4 @@ def _merged(samples: tuple[Sample, ...], added: Sample, limit: int) -> tuple[Sam
 
 
 def _without(samples: tuple[Sample, ...], query: int) -> tuple[Sample, ...]:
-    """The latest judgement of a query wins."""
     return tuple(s for s in samples if s.query != query)
-
-
-def _bounded(edges: Mapping[str, Edge], limit: int, keep: str) -> dict[str, Edge]:
-    if len(edges) <= limit:
-        return dict(edges)
-    coldest = min((t for t in edges if t != keep), key=lambda t: (edges[t].heat, t))
-    return {target: edge for target, edge in edges.items() if target != coldest}

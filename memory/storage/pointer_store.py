@@ -23,11 +23,25 @@ from memory.config import LearningConfig
 from memory.errors import MemoryEngineError, StorageError
 from memory.storage.database import translated, translated_os
 from memory.storage.learning_log import LearningEvent, LearningLog
-from memory.storage.pointer_fold import Record, apply, is_source_key, source_key, veto_key
+from memory.storage.pointer_fold import FOLD_VERSION, apply
+from memory.storage.pointer_records import (
+    ANCHORS_KEY,
+    CLUSTERS_KEY,
+    EMPTY,
+    LEDGER_KEY,
+    Anchor,
+    Counts,
+    Record,
+    arriving_key,
+    cluster_key,
+    source_key,
+    veto_key,
+)
 
 _COUNTERS = "m:"  # keys of the store's own numbers
 _HIGH_WATER = "m:high_water"
-_EDGE_COUNT = "m:edges"
+_COUNTS = "m:counts"
+_VERSION = "m:fold"
 _FOLD_BATCH = 200
 _NO_FILES = 1 << 30  # values below this many bytes stay in SQLite: all of ours
 _NO_LIMIT = 1 << 62  # bytes; with policy none nothing is culled, the number is only required
@@ -97,7 +111,7 @@ _TROUBLE = (
 
 
 class PointerStore:
-    """Edges and vetoes by node."""
+    """Edges and vetoes by node, what was read by cluster of questions, the fragment ledger and the anchors."""
 
     def __init__(self, folder: Path, log: LearningLog, config: LearningConfig) -> None:
         """Opens and checks the folder; a damaged one is replaced by an empty store.
@@ -124,6 +138,8 @@ class PointerStore:
             raise PointerDamage("the database failed its integrity check")
         if self._mark() > self._log.last_id():
             raise PointerDamage("the store knows events that the log does not have")
+        if self._mark() and self._number(_VERSION) != FOLD_VERSION:
+            raise PointerDamage("folded by another version")
         _check(self._cache, fix=True)
 
     def _make_folder(self) -> None:
@@ -184,13 +200,37 @@ class PointerStore:
             self.rebuild()
             return self._mark()
 
-    def edge_count(self) -> int:
-        """Edges of all sources."""
+    def sources(self, target: str) -> tuple[str, ...]:
+        """Nodes whose edges lead to a node, the newest last."""
+        return self.read(arriving_key(target)).sources
+
+    def cluster(self, cluster: int) -> Record:
+        """What was read for a cluster of questions."""
+        return self.read(cluster_key(cluster))
+
+    def clusters(self) -> tuple[int, ...]:
+        """Clusters for which something was read, the one used last stands last."""
+        return self.read(CLUSTERS_KEY).clusters
+
+    def ledger(self) -> Record:
+        """Open fragments, and how many were ever cleared."""
+        return self.read(LEDGER_KEY)
+
+    def anchors(self) -> tuple[Anchor, ...]:
+        """Anchors, hottest first."""
+        return self.read(ANCHORS_KEY).anchors
+
+    def counts(self) -> Counts:
+        """Numbers of the whole store."""
         try:
-            return self._number(_EDGE_COUNT)
+            return self._counts()
         except _TROUBLE:
             self.rebuild()
-            return self._number(_EDGE_COUNT)
+            return self._counts()
+
+    def _counts(self) -> Counts:
+        found = self._cache.get(_COUNTS)
+        return Counts() if found is None else msgspec.json.decode(found, type=Counts)
 
     def records(self) -> Iterator[tuple[str, Record]]:
         """All records, by key."""
@@ -226,12 +266,15 @@ class PointerStore:
         """One event and the mark, in one transaction."""
         with self._cache.transact(retry=True):
             changed = apply(event, self._load, self._config)
-            edges = self._number(_EDGE_COUNT)
+            counts = self._counts()
             for key, record in changed.items():
-                if is_source_key(key):
-                    edges += len(record.edges) - len(self._load(key).edges)
-                self._cache.set(key, msgspec.json.encode(record))
-            self._cache.set(_EDGE_COUNT, msgspec.json.encode(edges))
+                counts = counts.changed(key, self._load(key), record)
+                if record == EMPTY:
+                    self._cache.delete(key)
+                else:
+                    self._cache.set(key, msgspec.json.encode(record))
+            self._cache.set(_COUNTS, msgspec.json.encode(counts))
+            self._cache.set(_VERSION, msgspec.json.encode(FOLD_VERSION))
             self._cache.set(_HIGH_WATER, msgspec.json.encode(event.id))
         return changed
 
@@ -254,9 +297,9 @@ class PointerStore:
         at = 0
         while events := self._log.after(at, _FOLD_BATCH):
             for event in events:
-                records.update(apply(event, lambda k: records.get(k, Record()), self._config))
+                records.update(apply(event, lambda k: records.get(k, EMPTY), self._config))
             at = events[-1].id
-        return records
+        return {key: record for key, record in records.items() if record != EMPTY}
 
     def problems(self, *, full: bool) -> list[str]:
         """What diskcache's own audit finds, and – in full – whether the store is the fold of the log."""
@@ -264,11 +307,17 @@ class PointerStore:
             found = _check(self._cache, fix=False)
             if self._mark() != self._log.last_id():
                 found.append("events are not folded in")
-            elif full and dict(self.records()) != self.expected():
+            elif full and not self._is_fold():
                 found.append("the store is not the fold of the log")
         except _TROUBLE as error:
             return [f"unreadable: {type(error).__name__}"]
         return found
+
+    def _is_fold(self) -> bool:
+        held, counts = dict(self.records()), Counts()
+        for key, record in held.items():
+            counts = counts.changed(key, EMPTY, record)
+        return held == self.expected() and counts == self._counts()
 
     def file_bytes(self) -> int:
         """Size on disk."""

@@ -66,7 +66,19 @@ CREATE TABLE blocks(
   pinned INTEGER NOT NULL, PRIMARY KEY(conversation_id, id)) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1,)
+# Documents with versions: what was read from which file, where it is to be cut, and what stands above each passage.
+_V2 = """
+ALTER TABLE nodes ADD COLUMN context TEXT NOT NULL DEFAULT '';
+ALTER TABLE nodes ADD COLUMN passage_hash TEXT;
+CREATE INDEX nodes_source ON nodes(source_uri, passage_hash, seq) WHERE source_uri IS NOT NULL AND branch_active = 1;
+CREATE TABLE documents(
+  uri TEXT PRIMARY KEY, node_id TEXT NOT NULL REFERENCES nodes(id), stamp TEXT NOT NULL, content_hash TEXT NOT NULL)
+  WITHOUT ROWID;
+CREATE TABLE cut_plans(node_id TEXT PRIMARY KEY REFERENCES nodes(id), cuts TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE stray_vectors(seq INTEGER PRIMARY KEY);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2)
 _MAGIC = b"SQLite format 3\0"
 _VERSION_AT = (
     60  # Source: SQLite, "Database File Format", 1.3 "The Database Header": the user version

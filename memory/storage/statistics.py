@@ -12,7 +12,7 @@ def statistics(stores: Stores) -> Statistics:
     nodes = stores.timeline.count()
     embedded = stores.vectors.count()
     waiting = stores.vectors.waiting_count()
-    edges = stores.pointers.edge_count()
+    counts = stores.pointers.counts()
     events = stores.log.count()
     lag = stores.vectors.lag()
     index = stores.index
@@ -21,7 +21,11 @@ def statistics(stores: Stores) -> Statistics:
         conversations=stores.timeline.conversation_count(),
         embedded=embedded,
         pending_embeddings=waiting,
-        edges=edges,
+        edges=counts.edges,
+        jumps=counts.jumps,
+        stains=counts.stains,
+        fragments=counts.fragments,
+        anchors=counts.anchors,
         learning_events=events,
         stores=(
             StoreHealth(
@@ -46,7 +50,7 @@ def statistics(stores: Stores) -> Statistics:
             StoreHealth(
                 name="pointers",
                 ok=True,
-                items=edges,
+                items=counts.edges,
                 lag=events - stores.pointers.high_water(),
                 bytes=stores.pointers.file_bytes(),
             ),

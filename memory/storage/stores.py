@@ -12,6 +12,7 @@ from memory.config import MemoryConfig, VectorConfig
 from memory.events import EventSink, StoreTrouble
 from memory.ports import Clock
 from memory.storage.database import Database, translated_os
+from memory.storage.documents import DocumentStore
 from memory.storage.learning_log import LearningLog
 from memory.storage.lexical import LexicalIndex
 from memory.storage.pointer_store import PointerStore
@@ -36,6 +37,7 @@ class Stores:
     lock: ProcessLock
     database: Database
     timeline: Timeline
+    documents: DocumentStore
     lexical: LexicalIndex
     vectors: VectorStore
     scan: LinearScan
@@ -117,9 +119,10 @@ def _assemble(  # noqa: PLR0913 - the composition root of storage takes what it 
         lock=lock,
         database=database,
         timeline=timeline,
+        documents=DocumentStore(database),
         lexical=LexicalIndex(database, timeline, config.storage),
         vectors=vectors,
-        scan=LinearScan(vectors, config.vectors),
+        scan=LinearScan(vectors, timeline, config.vectors),
         log=log,
         pointers=PointerStore(path / "pointers", log, config.learning),
         index=_index(path, vectors, config.vectors, clock=clock, sink=sink),

@@ -9,6 +9,7 @@ its lexical key commit together.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy as np
 from memory.errors import require
 from memory.ports import Clock
 from memory.storage.database import Database, Row
+from memory.storage.selection import condition
 from memory.text import storable
 from memory.values import (
     Conversation,
@@ -31,6 +33,7 @@ from memory.values import (
     Project,
     ProjectId,
     Role,
+    Selection,
 )
 
 CHUNKING_NONE, CHUNKING_NEEDED, CHUNKING_DONE = 0, 1, 2
@@ -46,8 +49,9 @@ EMBEDDABLE = f"{RECALLABLE} AND n.chunking = 0"
 _NODE = """
 SELECT n.seq, n.id, n.kind, n.role, n.content, n.created_at_ms, n.conversation_id, n.project_id, n.reply_to,
   n.branch_active, n.status, n.derived_from, n.source_uri, n.parent_id, n.byte_start, n.byte_end, n.hits, n.token_ids,
-  n.tokenizer, n.trace,
-  (SELECT e.name FROM vectors v JOIN epochs e ON e.id = v.epoch WHERE v.seq = n.seq ORDER BY v.id DESC LIMIT 1) AS epoch
+  n.tokenizer, n.trace, n.context,
+  (SELECT e.name FROM epochs e WHERE EXISTS (SELECT 1 FROM vectors v WHERE v.epoch = e.id AND v.seq = n.seq)
+   ORDER BY e.id DESC LIMIT 1) AS epoch
 FROM nodes n
 """
 _PARAMETERS_MAX = (
@@ -63,6 +67,15 @@ class Unchunked:
     done_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A node's place: whether recall may return it, and whether that can still change (a stored branch, a running answer)."""
+
+    seq: int
+    recallable: bool
+    settled: bool
+
+
 def pack_ids(token_ids: Sequence[int] | None) -> bytes | None:
     """Token ids as little-endian int32."""
     return None if token_ids is None else np.asarray(token_ids, dtype="<i4").tobytes()
@@ -71,6 +84,12 @@ def pack_ids(token_ids: Sequence[int] | None) -> bytes | None:
 def unpack_ids(blob: bytes | None) -> tuple[int, ...] | None:
     """The inverse."""
     return None if blob is None else tuple(np.frombuffer(blob, dtype="<i4").tolist())
+
+
+def passage_hash(draft: NodeDraft) -> str:
+    """By which a chunk is known again in the next version of its document: what it says, and what stands above it."""
+    said = f"{draft.context}\0{storable(draft.content)}".encode()
+    return hashlib.blake2b(said, digest_size=16).hexdigest()
 
 
 def node_of(row: Row) -> Node:
@@ -99,6 +118,7 @@ def node_of(row: Row) -> Node:
         token_ids=unpack_ids(row["token_ids"]),
         tokenizer=row["tokenizer"],
         trace=row["trace"],
+        context=row["context"],
     )
 
 
@@ -191,8 +211,8 @@ class Timeline:
         node_id = self._new_id("n")
         self._db.execute(
             "INSERT INTO nodes(id, kind, role, content, created_at_ms, conversation_id, project_id,"
-            " reply_to, status, derived_from, source_uri, parent_id, byte_start, byte_end, chunking)"
-            " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " reply_to, status, derived_from, source_uri, parent_id, byte_start, byte_end, chunking, context,"
+            " passage_hash) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 node_id,
                 draft.kind,
@@ -209,6 +229,8 @@ class Timeline:
                 start,
                 end,
                 chunking,
+                draft.context,
+                passage_hash(draft) if draft.kind is NodeKind.CHUNK else None,
             ),
         )
         self._touch(draft.conversation_id, now)
@@ -230,6 +252,12 @@ class Timeline:
             (storable(content), node_id),
         )
         require(cursor.rowcount == 1, "only a partial answer can be checkpointed")
+
+    def annotate(self, node_id: NodeId, trace: str) -> None:
+        """Replaces the host's own JSON about an answer; its content stays as it was written."""
+        self._db.execute(
+            "UPDATE nodes SET trace = ? WHERE id = ? AND status <> 'partial'", (trace, node_id)
+        )
 
     def finish(
         self,
@@ -302,6 +330,23 @@ class Timeline:
         rows = self._db.rows(f"{_NODE} WHERE n.seq IN ({marks}) AND {RECALLABLE}", list(seqs))
         return {row["seq"]: node_of(row) for row in rows}
 
+    def admitted(self, seqs: Sequence[int], selection: Selection) -> list[int]:
+        """Those of the sequence numbers whose nodes are selected and recallable, in the given order."""
+        extra, values = condition(selection)
+        marks = ",".join("?" * len(seqs))
+        rows = self._db.rows(
+            f"SELECT n.seq FROM nodes n WHERE n.seq IN ({marks}) AND {RECALLABLE} {extra}",
+            (*seqs, *values),
+        )
+        kept = {int(r[0]) for r in rows}
+        return [seq for seq in seqs if seq in kept]
+
+    def selected(self, selection: Selection) -> list[int]:
+        """Sequence numbers of all selected recallable nodes, ascending."""
+        extra, values = condition(selection)
+        rows = self._db.rows(f"SELECT n.seq FROM nodes n WHERE {RECALLABLE} {extra}", values)
+        return sorted(int(r[0]) for r in rows)
+
     def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
         """The active branch of a conversation, in order."""
         rows = self._db.rows(
@@ -351,19 +396,60 @@ class Timeline:
         )
         return [(int(r[0]), str(r[1])) for r in rows]
 
+    def window(self, before_seq: int, above_seq: int, limit: int) -> list[Place]:
+        """The nodes between two sequence numbers (both excluded), newest first, those that recall skips included."""
+        rows = self._db.rows(
+            f"SELECT n.seq, ({RECALLABLE}) AS recallable, (n.branch_active = 1 AND n.status <> 'partial') AS settled"
+            " FROM nodes n WHERE n.seq < ? AND n.seq > ? ORDER BY n.seq DESC LIMIT ?",
+            (before_seq, above_seq, limit),
+        )
+        return [Place(seq=r[0], recallable=bool(r[1]), settled=bool(r[2])) for r in rows]
+
+    def recallable_count(self, first_seq: int, last_seq: int) -> int:
+        """Nodes that recall may return in an interval, both ends included."""
+        return self._db.number(
+            f"SELECT count(*) FROM nodes n WHERE n.seq BETWEEN ? AND ? AND {RECALLABLE}",
+            (first_seq, last_seq),
+        )
+
+    def times(self, seqs: Sequence[int]) -> dict[int, int]:
+        """When nodes were made, by sequence number."""
+        found: dict[int, int] = {}
+        for start in range(0, len(seqs), _PARAMETERS_MAX):
+            part = seqs[start : start + _PARAMETERS_MAX]
+            marks = ",".join("?" * len(part))
+            rows = self._db.rows(
+                f"SELECT seq, created_at_ms FROM nodes WHERE seq IN ({marks})", part
+            )
+            found.update((int(r[0]), int(r[1])) for r in rows)
+        return found
+
     def partial_ids(self) -> list[NodeId]:
         """Answers that a crash left unfinished."""
         rows = self._db.rows("SELECT id FROM nodes WHERE status = 'partial' ORDER BY seq")
         return [NodeId(r[0]) for r in rows]
 
-    def next_unchunked(self) -> Unchunked | None:
-        """The oldest document that waits to be chunked."""
-        row = self._db.row(f"{_NODE} WHERE n.chunking = 1 ORDER BY n.seq LIMIT 1")
+    def next_unchunked(self, busy: Iterable[NodeId] = ()) -> Unchunked | None:
+        """The oldest document that waits to be chunked, those aside that somebody is at."""
+        rows = self._db.rows("SELECT id FROM nodes WHERE chunking = 1 ORDER BY seq")
+        taken = set(busy)
+        waiting = next((NodeId(r[0]) for r in rows if r[0] not in taken), None)
+        return None if waiting is None else self.unchunked(waiting)
+
+    def unchunked(self, node_id: NodeId) -> Unchunked | None:
+        """A document that waits to be chunked; None when it does not, or not any more."""
+        row = self._db.row(
+            f"{_NODE} WHERE n.id = ? AND n.chunking = 1 AND n.branch_active = 1", (node_id,)
+        )
         if row is None:
             return None
         node = node_of(row)
         done = self._db.number("SELECT max(byte_end) FROM nodes WHERE parent_id = ?", (node.id,))
         return Unchunked(node=node, done_bytes=done)
+
+    def is_unchunked(self, seq: int) -> bool:
+        """Whether a document still waits: a newer version may have come meanwhile."""
+        return bool(self._db.number("SELECT chunking = 1 FROM nodes WHERE seq = ?", (seq,)))
 
     def unchunked_count(self) -> int:
         """How many wait."""
@@ -371,12 +457,16 @@ class Timeline:
 
     def chunks(self, parent_id: NodeId) -> tuple[Node, ...]:
         """The chunks of a document, in order."""
-        rows = self._db.rows(f"{_NODE} WHERE n.parent_id = ? ORDER BY n.byte_start", (parent_id,))
+        rows = self._db.rows(
+            f"{_NODE} WHERE n.parent_id = ? AND n.branch_active = 1 ORDER BY n.byte_start",
+            (parent_id,),
+        )
         return tuple(node_of(r) for r in rows)
 
     def chunked_ids(self) -> list[NodeId]:
-        """Documents that were chunked (audit)."""
-        return [NodeId(r[0]) for r in self._db.rows("SELECT id FROM nodes WHERE chunking = 2")]
+        """Documents that were chunked (audit). The chunks of an older version belong to the newest as far as they are in it."""
+        rows = self._db.rows("SELECT id FROM nodes WHERE chunking = 2 AND branch_active = 1")
+        return [NodeId(r[0]) for r in rows]
 
     def unchunk(self, parent_id: NodeId, state: int) -> None:
         """Lets a document be chunked again (audit): its torn chunks leave recall."""

@@ -20,10 +20,12 @@ from memory.background import BACKGROUND_VERSION
 from memory.config import VectorConfig
 from memory.errors import require
 from memory.storage.database import Database
-from memory.storage.timeline import EMBEDDABLE
-from memory.values import EmbedderEpoch
+from memory.storage.selection import EVERYTHING
+from memory.storage.timeline import EMBEDDABLE, Timeline
+from memory.values import EmbedderEpoch, Selection
 
 Vector: TypeAlias = NDArray[np.float32]
+_WIDE = 10  # times the wanted rows are looked through for those of a selection
 Scored: TypeAlias = tuple[int, float]  # sequence number, cosine
 
 
@@ -112,7 +114,7 @@ class VectorStore:
     def waiting(self, limit: int) -> list[tuple[int, str]]:
         """(seq, text) of the next nodes to embed, newest first: what was just said is asked for soonest."""
         rows = self._db.rows(
-            "SELECT q.seq, n.content FROM embed_queue q JOIN nodes n ON n.seq = q.seq"
+            "SELECT q.seq, CASE n.context WHEN '' THEN n.content ELSE n.context || char(10) || n.content END FROM embed_queue q JOIN nodes n ON n.seq = q.seq"
             " ORDER BY q.seq DESC LIMIT ?",
             (limit,),
         )
@@ -161,7 +163,7 @@ class VectorStore:
     def after(self, stored_id: int, limit: int) -> list[StoredVector]:
         """The next blobs in the order of storing."""
         rows = self._db.rows(
-            "SELECT id, seq, vector FROM vectors WHERE epoch = ? AND id > ? ORDER BY id LIMIT ?",
+            "SELECT id, seq, vector FROM vectors WHERE +epoch = ? AND id > ? ORDER BY id LIMIT ?",
             (self._epoch_id, stored_id, limit),
         )
         return [StoredVector(id=r[0], seq=r[1], vector=unpack(r[2])) for r in rows]
@@ -187,6 +189,24 @@ class VectorStore:
         )
         return {int(r[0]): unpack(r[1]) for r in rows}
 
+    def spread(self, first_rows: int, limit: int) -> dict[int, Vector]:
+        """Blobs spread evenly over the first so many rows, by sequence number."""
+        bounds = self._db.row(
+            "SELECT min(id), max(id) FROM (SELECT id FROM vectors WHERE +epoch = ? ORDER BY id LIMIT ?)",
+            (self._epoch_id, first_rows),
+        )
+        if bounds is None or bounds[0] is None:
+            return {}
+        found: dict[int, Vector] = {}
+        for wanted in np.unique(np.linspace(bounds[0], bounds[1], limit).astype(np.int64)).tolist():
+            row = self._db.row(
+                "SELECT seq, vector FROM vectors WHERE +epoch = ? AND id >= ? ORDER BY id LIMIT 1",
+                (self._epoch_id, wanted),
+            )
+            if row is not None:
+                found[int(row[0])] = unpack(row[1])
+        return found
+
     def count(self) -> int:
         """Blobs of this epoch."""
         return self._db.number("SELECT count(*) FROM vectors WHERE epoch = ?", (self._epoch_id,))
@@ -206,6 +226,10 @@ class VectorStore:
             (self._epoch_id, 2 * self.epoch.dimension),
         )
         return [int(r[0]) for r in rows]
+
+    def unqueue(self, seqs: Sequence[int]) -> None:
+        """These nodes wait no more."""
+        self._db.execute_many("DELETE FROM embed_queue WHERE seq = ?", [(s,) for s in seqs])
 
     def remove(self, seqs: Sequence[int]) -> None:
         """Deletes blobs of this epoch."""
@@ -265,12 +289,13 @@ class VectorStore:
 class LinearScan:
     """Exact nearest neighbours: a float32 matrix of the first rows in memory, the rest read from the file.
 
-    Rows append in the order of storing and are never removed here: what became unrecallable is filtered when its node is
-    read. `reset` drops the matrix after a repair.
+    Rows append in the order of storing. What became unrecallable is filtered when its node is read, and `forget` takes rows out
+    whose blobs are gone. `reset` drops the matrix after a repair.
     """
 
-    def __init__(self, store: VectorStore, config: VectorConfig) -> None:
+    def __init__(self, store: VectorStore, timeline: Timeline, config: VectorConfig) -> None:
         self._store = store
+        self._timeline = timeline
         self._config = config
         self._dimension = store.epoch.dimension
         self.reset()
@@ -281,6 +306,15 @@ class LinearScan:
         self._seqs: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._rows = 0
         self._loaded_to = 0
+
+    def forget(self, seqs: Sequence[int]) -> None:
+        """Takes the rows of these nodes out."""
+        kept = ~np.isin(self._seqs[: self._rows], np.array(seqs, dtype=np.int64))
+        if kept.all():
+            return
+        self._matrix = self._matrix[: self._rows][kept]
+        self._seqs = self._seqs[: self._rows][kept]
+        self._rows = len(self._seqs)
 
     def _append(self, batch: Sequence[StoredVector]) -> None:
         needed = self._rows + len(batch)
@@ -311,10 +345,47 @@ class LinearScan:
                 return
             yield
 
-    def search(self, vector: Vector, limit: int, found: list[Scored]) -> Iterator[None]:
-        """Fills `found` with the best (seq, cosine), best first, newest first among equals; yields between slices."""
+    def search(
+        self,
+        vector: Vector,
+        limit: int,
+        found: list[Scored],
+        selection: Selection = EVERYTHING,
+    ) -> Iterator[None]:
+        """Fills `found` with the best (seq, cosine) among the selected, best first, newest first among equals.
+
+        Yields between slices. Of a selection, the best of everything are looked through first: where a quarter of what is
+        wanted is among them, those are the best of the selection, and enough.
+        """
+        if selection == EVERYTHING:
+            yield from self._search(vector, limit, found)
+            return
+        wide: list[Scored] = []
+        yield from self._search(vector, limit * _WIDE, wide)
+        kept = set(self._timeline.admitted([seq for seq, _ in wide], selection))
+        hits = [hit for hit in wide if hit[0] in kept]
+        if len(hits) >= limit // 4 or len(wide) < limit * _WIDE:
+            found.extend(hits[:limit])
+            return
+        chosen = self._timeline.selected(selection)
+        if len(chosen) > self._config.slice_rows:
+            yield from self._search(vector, limit, found, np.array(chosen, dtype=np.int64))
+            return
+        blobs = self._store.of(chosen)
+        if blobs:
+            seqs = np.array(list(blobs), dtype=np.int64)
+            found.extend(_top(np.stack(list(blobs.values())), seqs, vector, limit))
+
+    def _search(
+        self,
+        vector: Vector,
+        limit: int,
+        found: list[Scored],
+        chosen: NDArray[np.int64] | None = None,
+    ) -> Iterator[None]:
+        """Over all rows; with `chosen`, only those among its sequence numbers count."""
         yield from self.load()
-        best = _top(self._matrix[: self._rows], self._seqs[: self._rows], vector, limit)
+        best = _top(self._matrix[: self._rows], self._seqs[: self._rows], vector, limit, chosen)
         at = self._loaded_to
         while self._rows >= self._config.resident_rows_max:
             batch = self._store.after(at, self._config.slice_rows)
@@ -322,20 +393,28 @@ class LinearScan:
                 break
             at = batch[-1].id
             seqs = np.array([s.seq for s in batch], dtype=np.int64)
-            best += _top(np.stack([s.vector for s in batch]), seqs, vector, limit)
+            best += _top(np.stack([s.vector for s in batch]), seqs, vector, limit, chosen)
             yield
         best.sort(key=lambda hit: (-hit[1], -hit[0]))
         found.extend(best[:limit])
 
 
 def _top(
-    matrix: NDArray[np.float32], seqs: NDArray[np.int64], vector: Vector, limit: int
+    matrix: NDArray[np.float32],
+    seqs: NDArray[np.int64],
+    vector: Vector,
+    limit: int,
+    chosen: NDArray[np.int64] | None = None,
 ) -> list[Scored]:
+    """The best rows; with `chosen`, only those among its sequence numbers."""
     if not len(seqs):
         return []
     cosines = matrix @ vector
-    chosen = np.arange(len(seqs))
+    if chosen is not None:
+        kept = np.isin(seqs, chosen)
+        seqs, cosines = seqs[kept], cosines[kept]
+    best = np.arange(len(seqs))
     if len(seqs) > limit:
-        chosen = np.argpartition(-cosines, limit - 1)[:limit]
-    hits = [(int(seqs[i]), float(cosines[i])) for i in chosen]
+        best = np.argpartition(-cosines, limit - 1)[:limit]
+    hits = [(int(seqs[i]), float(cosines[i])) for i in best]
     return sorted(hits, key=lambda hit: (-hit[1], -hit[0]))

@@ -15,6 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
+from growbox_app import judging
 from growbox_app.engine import entry
 from growbox_app.engine import protocol as p
 from growbox_app.engine.client import EngineClient, EngineDied
@@ -76,6 +77,10 @@ def chat(client: EngineClient, text: str, **changes: object) -> p.Chat:
         "seed": 1,
     }
     return p.Chat(**(fields | changes))  # type: ignore[arg-type]
+
+
+def judge(client: EngineClient, *candidates: str, query: str = "Which database?") -> p.Judge:
+    return judging.request(client.next_id(), "en", query, candidates)
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -319,6 +324,77 @@ def test_a_half_warmed_prefix_is_valid(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ENGINES)
+def test_a_passage_makes_its_question_more_probable(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        query = "Which database did Anna choose?"
+        texts = ("Anna did choose the database: DuckDB.", "The heron stood in the rain.")
+        done = await client.request(judge(client, *texts, query=query), p.DoneJudge)
+        right, wrong = done.readings
+        assert right is not None
+        assert wrong is not None
+        assert len(right.query) == len(wrong.query) == len(done.blank.query)
+        assert sum(right.query) > sum(wrong.query)
+        assert right.margin > wrong.margin
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_passage_beyond_the_window_is_left_open(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        texts = ("The heron stood in the rain.", "word " * 9000)
+        done = await client.request(judge(client, *texts), p.DoneJudge)
+        assert done.readings[0] is not None
+        assert done.readings[1] is None
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_judging_gives_way_to_a_question_and_goes_on(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        order: list[str] = []
+
+        async def judged() -> p.DoneJudge:
+            texts = ("slow heron", *(f"passage {n} about rain and herons" for n in range(5)))
+            done = await client.request(judge(client, *texts), p.DoneJudge)
+            order.append("judged")
+            return done
+
+        async def asked() -> None:
+            done = await client.request(chat(client, "Say hello.", max_tokens=4), p.DoneChat)
+            assert done.reason in {"stop", "length"}
+            assert done.answer_tokens > 0
+            order.append("answered")
+
+        running = asyncio.get_running_loop().create_task(judged())
+        await client.request(p.Count(id=client.next_id(), texts=("x",)), p.DoneCount)
+        await asked()
+        done = await running
+        assert order == ["answered", "judged"]
+        assert all(reading is not None for reading in done.readings)
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_judging_can_be_cancelled(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        request = judge(client, *(f"slow passage {n} about rain" for n in range(100)))
+        judging_now = client.request(request, p.DoneJudge)
+        running = asyncio.get_running_loop().create_task(judging_now)
+        await client.request(p.Count(id=client.next_id(), texts=("x",)), p.DoneCount)
+        client.cancel(request.id)
+        with pytest.raises(p.EngineFault) as caught:
+            await running
+        assert caught.value.code == "cancelled"
+        done = await client.request(judge(client, "It rained."), p.DoneJudge)
+        assert len(done.readings) == 1
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
 def test_an_image_is_whole_or_cold(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "kv 图" / "c.kv"
 
@@ -427,20 +503,23 @@ class TestRealModel:
         async def body(client: EngineClient) -> None:
             request = chat(client, "Say hello to everybody here. " * 10, max_tokens=8)
             await client.request(request, p.DoneChat)
-            judged = await client.request(
-                p.Judge(
-                    id=client.next_id(),
-                    head="You judge whether a passage answers a question. Reply Yes or No.",
-                    query="\nWhich database?\n",
-                    candidates=("We chose DuckDB as the database.", "It rained."),
-                    question="Does the passage answer it? Yes or No.",
-                ),
-                p.DoneJudge,
-            )
-            assert len(judged.margins) == 2
+            await client.request(judge(client, "We chose DuckDB.", "It rained."), p.DoneJudge)
             again = chat(client, "Say hello to everybody here. " * 10, max_tokens=8)
             done = await client.request(again, p.DoneChat)
             assert done.reused_tokens >= done.prompt_tokens - 1
+
+        run("real", tmp_path, body)
+
+    def test_a_candidate_is_read_alike_whatever_was_read_before(self, tmp_path: Path) -> None:
+        async def body(client: EngineClient) -> None:
+            first = await client.request(judge(client, "We chose DuckDB."), p.DoneJudge)
+            await client.request(judge(client, "It rained.", "A heron stood."), p.DoneJudge)
+            again = await client.request(judge(client, "We chose DuckDB."), p.DoneJudge)
+            one, other = first.readings[0], again.readings[0]
+            assert one is not None
+            assert other is not None
+            assert one.margin == pytest.approx(other.margin, abs=0.1)
+            assert one.query == pytest.approx(other.query, abs=0.1)
 
         run("real", tmp_path, body)
 

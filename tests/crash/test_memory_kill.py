@@ -37,7 +37,9 @@ def kill_after(process: subprocess.Popen[str], seconds: float) -> list[list[str]
     assert lines == [["open"]]
     children = []
     reader = threading.Thread(
-        target=lambda: lines.extend(line.split() for line in process.stdout or ())
+        target=lambda: lines.extend(
+            line.split() for line in process.stdout or () if line.endswith("\n")
+        )
     )
     reader.start()
     threading.Event().wait(seconds)

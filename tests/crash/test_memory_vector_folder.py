@@ -101,6 +101,11 @@ def test_every_file_may_be_damaged(prepared, tmp_path, how):
             assert stores.index.ids() == stores.vectors.seqs(), file
             found = world.recall("word3 word21")
             assert found.pages[0].node.content == "word3 and word21"
+            for _ in range(2):  # damage that only searches run into: the second death proves it
+                if found.degraded:
+                    settle(world)
+                    found = world.recall("word3 word21")
+                    assert found.pages[0].node.content == "word3 and word21"
             assert found.degraded == ()
             assert world.engine.audit(fix=False, full=True).findings == ()
             assert len(stores.index.broken_folders()) <= 1

@@ -2,14 +2,15 @@
 
 `answers` is a queue of texts; without one the question is echoed. `gate`, when set to an `asyncio.Event`, holds a turn before its second piece
 of text, so that a test can look at (or stop) a turn in the middle. `fail_next` makes the next question fail before it is accepted; `attach_gate` holds
-attachments; `fail_models`, `fail_messages` and `fail_settings` make those calls fail until they are None again.
+attachments; `fail_models`, `fail_messages` and `fail_settings` make those calls fail until they are None again. A search of the past does only what
+`tell_search` says; what the window asks for is noted in `searched_further`, `searches_stopped`, `called_wrong` and `answered_again`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from growbox_app.api import (
     AskRequest,
     Attachment,
     ConversationsChanged,
+    DeepSearch,
+    DeepSearchChanged,
     EnginePhase,
     EngineStatus,
     MemoriesFound,
@@ -41,6 +44,7 @@ from growbox_app.api import (
     Unsubscribe,
     UsedMemory,
 )
+from growbox_app.ingest.report import IngestReport
 from growbox_app.settings.schema import SETTINGS
 from memory.events import RegionChanged
 from memory.values import (
@@ -51,6 +55,7 @@ from memory.values import (
     ConversationId,
     FatigueSnapshot,
     LedgerSnapshot,
+    NeighbourhoodSnapshot,
     Node,
     NodeId,
     NodeKind,
@@ -63,6 +68,7 @@ from memory.values import (
     RegionBlock,
     RegionSnapshot,
     Role,
+    StainSnapshot,
     Statistics,
     StoreHealth,
 )
@@ -84,6 +90,10 @@ class ScriptedAssistant:
         self.notices: list[Problem] = []
         self.gate: asyncio.Event | None = None
         self.attach_gate: asyncio.Event | None = None
+        self.ingest_gate: asyncio.Event | None = None
+        self.ingested: list[tuple[tuple[Path, ...], ProjectId | None]] = []
+        self.ingest_report: IngestReport | None = None
+        self.fail_ingest: Problem | None = None
         self.fail_next: Problem | None = None
         self.fail_start: Problem | None = None
         self.fail_models: Problem | None = None
@@ -99,6 +109,13 @@ class ScriptedAssistant:
             total=0.0, miss=0.0, eviction=0.0, debt=0.0, accesses=0
         )
         self.ledger_snapshot = LedgerSnapshot(open=(), cleared=0, nodes=0)
+        self.stain_snapshot = StainSnapshot(first_seq=0, last_seq=0, first_ms=0, last_ms=0, nodes=0)
+        self.neighbourhoods: dict[NodeId, NeighbourhoodSnapshot] = {}
+        self.searches: dict[NodeId, DeepSearch] = {}
+        self.searched_further: list[NodeId] = []
+        self.called_wrong: list[NodeId] = []
+        self.answered_again: list[NodeId] = []
+        self.searches_stopped = 0
         self.health: tuple[StoreHealth, ...] = ()
         self.pending = 0
         self.requests: list[AskRequest] = []
@@ -232,6 +249,13 @@ class ScriptedAssistant:
             conversation_id=None,
         )
 
+    def tell_search(self, search: DeepSearch) -> None:
+        """The search of the past for an answer moved."""
+        self.searches[search.answer_id] = search
+        conversation_id = self._nodes[search.answer_id].conversation_id
+        assert conversation_id is not None
+        self.tell(DeepSearchChanged(conversation_id=conversation_id, search=search))
+
     def tell(self, event: AppEvent) -> None:
         """Sends an application event to the listeners."""
         for listener in list(self._listeners):
@@ -355,11 +379,37 @@ class ScriptedAssistant:
         project = self._projects.get(request.project_id) if request.project_id else None
         return self.add_conversation(request.text[:40], [], project)
 
+    async def answer_again(self, answer_id: NodeId) -> AsyncIterator[TurnEvent]:
+        """Asks the question once more."""
+        self.answered_again.append(answer_id)
+        answer = self._nodes[answer_id]
+        assert answer.reply_to is not None
+        question = self._nodes[answer.reply_to]
+        request = AskRequest(text=question.content, conversation_id=answer.conversation_id)
+        async for event in self.ask(request):
+            yield event
+
     async def stop(self) -> None:
         """Stops the turn."""
         self.stops += 1
         if self._stop is not None:
             self._stop.set()
+
+    async def search_further(self, answer_id: NodeId) -> None:
+        """Notes the wish."""
+        self.searched_further.append(answer_id)
+
+    async def stop_search(self) -> None:
+        """Notes the wish."""
+        self.searches_stopped += 1
+
+    async def wrong_answer(self, answer_id: NodeId) -> None:
+        """Notes the judgement."""
+        self.called_wrong.append(answer_id)
+
+    def deep_search_of(self, answer: Node) -> DeepSearch | None:
+        """What `tell_search` said last."""
+        return self.searches.get(answer.id)
 
     def prepare(self, conversation_id: ConversationId | None) -> None:
         """Notes the wish."""
@@ -371,6 +421,19 @@ class ScriptedAssistant:
             await self.attach_gate.wait()
         node = self.add_node(Role.NONE, text, kind=NodeKind.DOCUMENT, uri=name)
         return Attachment(node_id=node.id, name=name, size_bytes=len(text.encode()))
+
+    async def ingest(
+        self, paths: Sequence[Path], progress: ProgressSink, *, project_id: ProjectId | None = None
+    ) -> IngestReport:
+        """Says that it takes each path in turn; `ingest_gate` holds it at the first."""
+        self.ingested.append((tuple(paths), project_id))
+        for place, path in enumerate(paths):
+            progress(Progress(step="ingest", done=place, total=len(paths), detail=path.name))
+            if self.ingest_gate is not None:
+                await self.ingest_gate.wait()
+        if self.fail_ingest is not None:
+            raise ProblemError(self.fail_ingest)
+        return self.ingest_report or IngestReport(added=len(paths), passages_added=3 * len(paths))
 
     # -- reading ------------------------------------------------------------------------------
     async def projects(self) -> tuple[Project, ...]:
@@ -412,6 +475,10 @@ class ScriptedAssistant:
     async def node(self, node_id: NodeId) -> Node | None:
         """One node."""
         return self._nodes.get(node_id)
+
+    async def node_at(self, seq: int) -> Node | None:
+        """One node."""
+        return next((node for node in self._nodes.values() if node.seq == seq), None)
 
     async def search(self, text: str) -> tuple[SearchHit, ...]:
         """Substring search."""
@@ -463,6 +530,16 @@ class ScriptedAssistant:
     async def ledger(self) -> LedgerSnapshot:
         """The scripted ledger."""
         return replace(self.ledger_snapshot, nodes=len(self._nodes))
+
+    async def stains(self) -> StainSnapshot:
+        """The scripted map."""
+        return self.stain_snapshot
+
+    async def neighbourhood(self, node_id: NodeId) -> NeighbourhoodSnapshot:
+        """The scripted graph; a node that none was given for stands alone."""
+        node = self._nodes.get(node_id)
+        alone = NeighbourhoodSnapshot(node_id=node_id, title=node.content[:60] if node else "")
+        return self.neighbourhoods.get(node_id, alone)
 
     async def fatigue(self) -> FatigueSnapshot:
         """The scripted meter."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
-from memory.requests import NeedEmbeddings, NeedVerdicts, Operation, Yield
+from memory.requests import Judgement, NeedEmbeddings, NeedVerdicts, Operation, Yield
 from tests.fakes.embedder import HashEmbedder
 
 T = TypeVar("T")
 
 
-def drive(operation: Operation[T], embedder: HashEmbedder) -> T:
-    """Runs an operation to its end, answering each request at once."""
+def drive(
+    operation: Operation[T],
+    embedder: HashEmbedder,
+    judge: Callable[[NeedVerdicts], Judgement | None] | None = None,
+) -> T:
+    """Runs an operation to its end, answering each request at once; without a judge, it is out."""
     reply = None
     while True:
         try:
@@ -21,5 +26,7 @@ def drive(operation: Operation[T], embedder: HashEmbedder) -> T:
         match request:
             case NeedEmbeddings():
                 reply = embedder.embed(request.texts, request.kind)
-            case NeedVerdicts() | Yield():
+            case NeedVerdicts():
+                reply = None if judge is None else judge(request)
+            case Yield():
                 reply = None

@@ -9,6 +9,8 @@ from memory.config import MemoryConfig, RestConfig, VectorConfig
 from memory.engine import MemoryEngine
 from memory.values import (
     ConversationId,
+    ExactQuery,
+    ExactResult,
     Node,
     NodeDraft,
     NodeId,
@@ -22,6 +24,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.driver import drive
 from tests.fakes.embedder import EPOCH, HashEmbedder
 from tests.fakes.events import EventRecorder
+from tests.fakes.judge import ScriptedJudge
 
 NO_HOST = MemoryConfig(vectors=VectorConfig(host=False), rest=RestConfig(texts_per_run=64))
 
@@ -35,6 +38,7 @@ class MemoryWorld:
         self.clock = FakeClock()
         self.events = EventRecorder()
         self.embedder = HashEmbedder()
+        self.judge = ScriptedJudge()
         self.epoch = EPOCH
         self.engine = self._open()
 
@@ -92,6 +96,11 @@ class MemoryWorld:
 
     def recall(self, text: str, **fields: object) -> RecallResult:
         return drive(self.engine.recall(replace(RecallQuery(text=text), **fields)), self.embedder)
+
+    def search(self, text: str, **fields: object) -> ExactResult:
+        """The exact layer, with the world's judge."""
+        query = replace(ExactQuery(text=text), **fields)
+        return drive(self.engine.search_exactly(query), self.embedder, self.judge)
 
     def found(self, text: str, **fields: object) -> list[str]:
         """Contents of the pages, best first."""

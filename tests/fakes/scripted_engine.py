@@ -78,6 +78,14 @@ def common(ours: Sequence[str], theirs: Sequence[str]) -> int:
     return next((at for at in range(limit) if ours[at] != theirs[at]), limit)
 
 
+def reading(query: str, text: str) -> p.Reading:
+    """A word of the query that stands in the text is certain; the model says yes when a good share of them does."""
+    words = set(re.findall(r"\w+", text.lower()))
+    found = [word in words for word in re.findall(r"\w+", query.lower())]
+    share = sum(found) / max(len(found), 1)
+    return p.Reading(margin=8.0 * share - 4.0, query=tuple(0.0 if it else -6.0 for it in found))
+
+
 def answer_to(question: str) -> str:
     """The script."""
     tool = re.search(r"tool:(\S+)", question)
@@ -97,6 +105,7 @@ class ScriptedBackend:
         self._prefix_stable = prefix_stable
         self._abort = threading.Event()
         self._context = 0
+        self._background = 0
         self._cached: list[str] = []
 
     def abort(self, on: bool) -> None:
@@ -107,6 +116,7 @@ class ScriptedBackend:
 
     def load(self, request: p.Load, send: Callable[[p.Answer], None]) -> p.DoneLoad:
         self._context = request.context_tokens
+        self._background = request.background_tokens
         send(p.LoadProgress(id=request.id, share=1.0))
         return p.DoneLoad(
             id=request.id,
@@ -149,11 +159,7 @@ class ScriptedBackend:
                     vectors=matrix.tobytes(),
                 )
             case p.Judge():
-                margins = tuple(
-                    4.0 if set(request.query.split()) & set(text.split()) else -4.0
-                    for text in request.candidates
-                )
-                return p.DoneJudge(id=request.id, margins=margins)
+                return self._judge(request, breathe)
             case p.SaveKv() | p.RestoreKv():
                 return self._image(request)
             case p.Stats():
@@ -167,6 +173,17 @@ class ScriptedBackend:
                 )
             case _:
                 raise p.EngineFault("engine_error", "unknown request")
+
+    def _judge(self, request: p.Judge, breathe: Callable[[], None]) -> p.DoneJudge:
+        readings: list[p.Reading | None] = []
+        for text in request.candidates:
+            breathe()
+            while "slow" in text and self._abort.wait(WORD_S):
+                breathe()
+            fits = tokens_of(text) <= self._background
+            readings.append(reading(request.query, text) if fits else None)
+        blank = reading(request.query, request.blank)
+        return p.DoneJudge(id=request.id, blank=blank, readings=tuple(readings))
 
     def _warm(self, request: p.Warm, send: Callable[[p.Answer], None]) -> p.DoneWarm:
         tokens = rendered(request.messages, generate=False)

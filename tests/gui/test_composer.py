@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from growbox_app.api import Attachment
 from memory.values import NodeId
-from ui.panels.composer import PASTE_BYTES_MAX, AttachmentChip, Composer
+from ui.panels.composer import PASTE_BYTES_MAX, Chip, Composer
 from ui.theme import theme
 
 
@@ -138,21 +138,21 @@ def test_the_field_grows_with_its_text_to_its_share_of_the_window(composer: Comp
 def test_chips_can_be_removed(composer: Composer) -> None:
     first = Attachment(node_id=NodeId("a"), name="a.txt", size_bytes=10)
     second = Attachment(node_id=NodeId("b"), name="b.txt", size_bytes=2_000)
-    composer.show_attachments([first, second])
+    composer.show_enclosures([first, second])
     composer._remove(first)
-    assert composer.attachments == [second]
+    assert composer.enclosures == [second]
 
 
 def test_many_attachments_do_not_widen_the_window(composer: Composer) -> None:
-    composer.show_attachments([])
+    composer.show_enclosures([])
     narrow = composer.minimumSizeHint().width()
     name = "a very long name of a file " * 10
-    composer.show_attachments(
+    composer.show_enclosures(
         [Attachment(node_id=NodeId(f"n{at}"), name=name, size_bytes=10) for at in range(30)]
     )
     assert composer.minimumSizeHint().width() <= narrow + 100
     QApplication.processEvents()
-    chips = composer.findChildren(AttachmentChip)
+    chips = composer.findChildren(Chip)
     assert chips[0].width() < 400
     assert chips[0].toolTip() == name
     bar = composer.chips.horizontalScrollBar()

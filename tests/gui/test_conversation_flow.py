@@ -166,7 +166,7 @@ async def test_a_large_paste_becomes_an_attachment_of_the_next_question(
     mime.setText("x" * 1_000_000)
     panel.input.insertFromMimeData(mime)
     await desk.settle()
-    (attachment,) = panel.composer.attachments
+    (attachment,) = panel.composer.enclosures
     assert attachment.size_bytes == 1_000_000
     assert panel.input.toPlainText() == ""
     panel.input.submit()
@@ -174,7 +174,7 @@ async def test_a_large_paste_becomes_an_attachment_of_the_next_question(
     desk.ask("What is in it?")
     await desk.settle()
     assert assistant.requests[0].attachments == (attachment,)
-    assert panel.composer.attachments == []
+    assert panel.composer.enclosures == []
     asked = panel.view.view_of(0)
     assert asked is not None
     assert "Pasted text (1 MB)" in asked._figures.text()
@@ -210,7 +210,7 @@ async def test_a_file_dropped_anywhere_on_the_conversation_is_attached(
     )
     panel.dropEvent(drop)
     await desk.settle()
-    assert [item.name for item in panel.composer.attachments] == ["note.txt"]
+    assert [item.name for item in panel.composer.enclosures] == ["note.txt"]
 
 
 async def test_a_binary_file_is_refused_in_words(
@@ -222,7 +222,7 @@ async def test_a_binary_file_is_refused_in_words(
     desk.window.flow.attach_files([binary])
     await desk.settle()
     assert desk.window.conversation_panel.composer.hint_text == tr("composer.not_text")
-    assert desk.window.conversation_panel.composer.attachments == []
+    assert desk.window.conversation_panel.composer.enclosures == []
 
 
 async def test_drafts_are_kept_per_conversation_and_over_a_restart(

@@ -42,7 +42,7 @@ async def test_a_new_conversations_draft_survives_a_restart(
     assert (desk.window.flow.shown.conversation_id == stored.id) is with_last
     desk.window.new_conversation()
     composer = desk.window.conversation_panel.composer
-    assert (composer.text(), composer.attachments) == ("half a question", [CHIP])
+    assert (composer.text(), composer.enclosures) == ("half a question", [CHIP])
 
 
 async def test_follow_ups_that_wait_are_drafts_after_closing(
@@ -50,7 +50,7 @@ async def test_follow_ups_that_wait_are_drafts_after_closing(
 ) -> None:
     conversation_id = await running_turn(desk, assistant)
     composer = desk.window.conversation_panel.composer
-    composer.show_attachments([CHIP])
+    composer.show_enclosures([CHIP])
     desk.ask("second")
     desk.ask("third")
     composer.show_text("fourth")
@@ -163,14 +163,14 @@ async def test_a_working_model_is_not_covered_by_the_models_page(
 async def test_taking_back_adds_to_what_is_typed(desk: Desk, assistant: ScriptedAssistant) -> None:
     await running_turn(desk, assistant)
     panel = desk.window.conversation_panel
-    panel.composer.show_attachments([CHIP])
+    panel.composer.show_enclosures([CHIP])
     desk.ask("second")
     other = Attachment(node_id=NodeId("other"), name="other.txt", size_bytes=4)
     panel.composer.show_text("typed")
-    panel.composer.show_attachments([other])
+    panel.composer.show_enclosures([other])
     panel.queue_row.withdrawn.emit(0)
     assert panel.composer.text() == "typed\n\nsecond"
-    assert panel.composer.attachments == [other, CHIP]
+    assert panel.composer.enclosures == [other, CHIP]
     release(assistant)
     await desk.settle()
     assert len(assistant.requests) == 1
@@ -278,7 +278,7 @@ async def test_an_attachment_stays_with_its_conversation(
     desk.window.new_conversation()
     assistant.attach_gate.set()
     await desk.settle()
-    assert panel.composer.attachments == []
+    assert panel.composer.enclosures == []
     assert [item.size_bytes for item in desk.state.draft(stored.id)[1]] == [10_000]
 
 

@@ -1,4 +1,4 @@
-"""The four panels, the status line, the first-run page, the settings: bound to what the assistant says."""
+"""The panels, the status line, the first-run page, the settings: bound to what the assistant says."""
 
 import asyncio
 from dataclasses import replace
@@ -12,6 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from growbox_app.api import (
     ConversationsChanged,
+    DeepSearchChanged,
+    DeepSearchState,
     EnginePhase,
     EngineStatus,
     MemoryChanged,
@@ -32,11 +34,14 @@ from memory.values import (
     PointerKind,
     QueueEntry,
     QueueSnapshot,
+    Role,
     StoreHealth,
 )
-from tests.fakes.assistant import START_MS
+from tests.fakes.assistant import START_MS, ScriptedAssistant
 from tests.gui.conftest import Desk
+from tests.gui.past import search
 from ui.bridge import Bridge
+from ui.main_window import LAYOUT_VERSION
 from ui.panels.prose import ProseView
 from ui.panels.queue_model import QueueModel
 from ui.theme import theme
@@ -130,7 +135,8 @@ async def test_the_ledger_is_honest_when_empty_and_lists_debts(desk: Desk) -> No
     await desk.window.panels.pull()
     assert panel._empty.isHidden()
     assert panel.counts_text() == "1 open · 5 cleared · 0 memories"
-    assert panel.table.topLevelItem(0).text(1) == "7–40"
+    assert panel.table.topLevelItem(0).text(0) == "where?"
+    assert "7 – 40 · 31 of 32 notes unread" in panel.table.topLevelItem(0).toolTip(0)
     assert desk.window.panels.docks["ledger"].windowTitle() == "Fragments 1"
 
 
@@ -155,6 +161,37 @@ async def test_memory_events_pull_fresh_snapshots(desk: Desk) -> None:
     await desk.settle()
     assert "Indexing 1,234 memories" in desk.window.status_line.text()
     assert "Trouble: search by meaning" in desk.window.status_line.text()
+
+
+async def test_the_bridge_tells_only_the_last_news_of_a_search(desk: Desk) -> None:
+    await desk.open()
+    stored = desk.assistant.add_conversation("S", [("q", "a"), ("q", "b")])
+    answers = [n.id for n in await desk.assistant.messages(stored.id) if n.role is Role.ASSISTANT]
+    told: list[DeepSearchChanged] = []
+    desk.window.bridge.search_changed.connect(told.append)
+    for state in (DeepSearchState.RUNNING, DeepSearchState.PAUSED):
+        for answer_id in answers:
+            desk.assistant.tell_search(search(answer_id, state))
+    await desk.settle()
+    assert [change.search.answer_id for change in told] == answers
+    assert {change.search.state for change in told} == {DeepSearchState.PAUSED}
+
+
+async def test_a_layout_is_kept_and_one_of_another_set_of_panels_is_not(desk: Desk) -> None:
+    await desk.open()
+    desk.window.panels.docks["queue"].hide()
+    desk.window.keep()
+    again = Desk(desk.state.data_path, ScriptedAssistant())
+    assert again.window.panels.docks["queue"].isHidden()
+    older = desk.window.saveState(LAYOUT_VERSION - 1)
+    desk.state.keep_geometry(desk.window.saveGeometry(), older)
+    desk.state.save()
+    await again.close()
+    fresh = Desk(desk.state.data_path, ScriptedAssistant())
+    docks = fresh.window.panels.docks
+    assert not any(dock.isHidden() for dock in docks.values())
+    assert fresh.window.tabifiedDockWidgets(docks["queue"]) == [docks["pointers"]]
+    await fresh.close()
 
 
 async def test_the_bridge_merges_a_burst_into_one_signal(desk: Desk) -> None:
@@ -297,7 +334,7 @@ async def test_settings_are_generated_searched_changed_and_reset(desk: Desk) -> 
     dialog.close()
 
 
-@pytest.mark.parametrize("key", ["region", "queue", "ledger", "fatigue"])
+@pytest.mark.parametrize("key", ["region", "queue", "ledger", "fatigue", "stains", "pointers"])
 async def test_panels_are_toggled_by_their_keys_and_restored(desk: Desk, key: str) -> None:
     await desk.open()
     dock = desk.window.panels.docks[key]

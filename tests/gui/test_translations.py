@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from growbox_app.api import EnginePhase, Phase, ProblemCode
+from growbox_app.api import DeepSearchState, EnginePhase, Phase, ProblemCode
 from growbox_app.executors.memory_search import MemorySearch
 from growbox_app.settings.schema import SETTINGS
 from growbox_app.text import LANGUAGES, catalogue
-from memory.values import BlockKind, NodeKind, NodeStatus, PointerKind, Role, Way
+from memory.values import BlockKind, Depth, NodeKind, NodeStatus, PointerKind, Role, Way
 from ui.menus import CHOICES, COMMANDS, MENUS
 from ui.panels.conversation import SUGGESTIONS
-from ui.panels.fragment_ledger import COLUMNS
 from ui.panels.help_dialogs import FIXED_KEYS
 from ui.panels.settings_dialog import SECTIONS
 from ui.view_models.region import FREE, RESERVE, SYSTEM
@@ -62,8 +61,15 @@ def computed_keys() -> set[str]:
     keys |= {f"unit.{setting.unit}" for setting in SETTINGS.values() if setting.unit}
     keys |= {f"setting.section.{section}" for section in SECTIONS}
     keys |= {f"command.{command.name}" for command in COMMANDS} | {f"menu.{menu}" for menu in MENUS}
-    keys |= {f"panel.{key}" for key in ("region", "queue", "ledger", "fatigue")}
-    keys |= {f"ledger.{column}" for column in COLUMNS} | {key for key, _keys in FIXED_KEYS}
+    keys |= {
+        f"panel.{key}" for key in ("region", "queue", "ledger", "fatigue", "stains", "pointers")
+    }
+    keys |= {f"way_help.{way}" for way in Way}
+    keys |= {f"stains.{form}{depth}" for form in ("", "name_") for depth in (*Depth, "none")}
+    keys |= {f"stains.share_{depth}" for depth in Depth}
+    keys |= {f"search.{state}" for state in DeepSearchState if state is not DeepSearchState.USED}
+    keys |= {f"search.{state}_begun" for state in ("running", "paused")}
+    keys |= {key for key, _keys in FIXED_KEYS}
     keys |= {f"fatigue.{name}" for name in ("calm", "busy", "tired", "miss", "eviction", "debt")}
     keys |= {f"empty.{name}{suffix}" for name in SUGGESTIONS for suffix in ("", "_project")}
     keys |= {f"unit.month_{month}" for month in range(1, 13)}
@@ -73,7 +79,19 @@ def computed_keys() -> set[str]:
     keys |= {f"models_page.purpose_{purpose}" for purpose in ("chat", "embedding")}
     keys |= {
         f"{key}_{form}"
-        for key in ("answer.used", "queue.count", "fatigue.accesses", "status.indexing")
+        for key in (
+            "answer.used",
+            "fatigue.accesses",
+            "pointers.count",
+            "pointers.negative",
+            "pointers.positive",
+            "queue.count",
+            "search.judged",
+            "search.notes",
+            "stains.clusters",
+            "stains.notes",
+            "status.indexing",
+        )
         for form in ("one", "many")
     }
     stores = {f"store.{name}" for name in ("timeline", "lexical", "vectors", "pointers")}
@@ -143,6 +161,12 @@ def test_the_chinese_sentences_are_chinese() -> None:
         "unit.MiB",
         "answer.tool",
         "message.attached",
+        "pointers.arrow_from",
+        "pointers.arrow_to",
+        "pointers.sign_against",
+        "pointers.sign_for",
+        "pointers.times",
+        "stains.dates",
     }
     assert {key for key in latin if not key.startswith("cli.")} <= allowed
     assert "您好" not in catalogue("zh")["empty.recall"]
@@ -154,6 +178,8 @@ def test_the_design_terms_are_used() -> None:
     assert chinese["panel.queue"] == "索引队列"
     assert chinese["panel.ledger"] == "碎片台账"
     assert chinese["panel.fatigue"] == "疲劳度"
+    assert "染色" in chinese["panel.stains"]
+    assert "指针" in chinese["panel.pointers"]
     assert chinese["way.pointer"] == "指针"
     assert chinese["way.anchor"] == "锚点"
     assert "淘汰" in chinese["queue.evict"]

@@ -8,7 +8,7 @@ from memory.recall.neighbour_cache import NeighbourCache
 from memory.recall.recent_queries import RecentQueries, RecentQuery
 from memory.rest.chunking import chunk_bounds, chunk_end
 from memory.rest.fatigue import FatigueMeter
-from memory.storage.pointer_fold import Record
+from memory.storage.pointer_records import Record
 
 
 def meter() -> FatigueMeter:

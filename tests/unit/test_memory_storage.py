@@ -73,16 +73,17 @@ def test_migrations_back_up_first_and_keep_the_data(tmp_path):
     database = Database(path, StorageConfig())
     migrate(database, backups_max=2)
     database.set_meta("k", "v")
-    for version in (2, 3, 4):
-        steps = [*MIGRATIONS, *(f"CREATE TABLE t{v}(x)" for v in range(2, version + 1))]
+    known = len(MIGRATIONS)
+    for more in (1, 2, 3):
+        steps = [*MIGRATIONS, *(f"CREATE TABLE t{v}(x)" for v in range(more))]
         migrate(database, migrations=steps, backups_max=2)
     assert database.meta("k") == "v"
-    assert database.number("PRAGMA user_version") == 4
+    assert database.number("PRAGMA user_version") == known + 3
     database.close()
     backups = sorted(p.name for p in tmp_path.glob("*.before-*"))
-    assert backups == ["timeline.db.before-v3", "timeline.db.before-v4"]
-    copy = sqlite3.connect(tmp_path / "timeline.db.before-v4")
-    assert copy.execute("PRAGMA user_version").fetchone() == (3,)
+    assert backups == [f"timeline.db.before-v{known + more}" for more in (2, 3)]
+    copy = sqlite3.connect(tmp_path / f"timeline.db.before-v{known + 3}")
+    assert copy.execute("PRAGMA user_version").fetchone() == (known + 2,)
     copy.close()
 
 
@@ -132,14 +133,15 @@ def test_newer_data_is_refused_before_sqlite_opens_it(tmp_path):
 def test_a_backup_that_the_user_copied_stays_and_stops_nothing(tmp_path):
     database = Database(tmp_path / "timeline.db", StorageConfig())
     migrate(database, backups_max=1)
-    theirs = tmp_path / "timeline.db.before-v2 (copy)"
+    known = len(MIGRATIONS)
+    theirs = tmp_path / f"timeline.db.before-v{known + 1} (copy)"
     theirs.write_text("mine")
-    for version in (2, 3):
-        steps = [*MIGRATIONS, *(f"CREATE TABLE t{v}(x)" for v in range(2, version + 1))]
+    for more in (1, 2):
+        steps = [*MIGRATIONS, *(f"CREATE TABLE t{v}(x)" for v in range(more))]
         migrate(database, migrations=steps, backups_max=1)
     database.close()
     backups = sorted(p.name for p in tmp_path.glob("*.before-*"))
-    assert backups == ["timeline.db.before-v2 (copy)", "timeline.db.before-v3"]
+    assert backups == [theirs.name, f"timeline.db.before-v{known + 2}"]
     assert theirs.read_text() == "mine"
 
 
@@ -266,7 +268,8 @@ def test_the_linear_scan_is_exact_resident_or_not(world, resident):
     fill(world, 30)
     store = world.engine._stores.vectors
     config = VectorConfig(resident_rows_max=resident, slice_rows=4)
-    scan, question = LinearScan(store, config), vector_of("word3")
+    timeline = world.engine._stores.timeline
+    scan, question = LinearScan(store, timeline, config), vector_of("word3")
     for _ in range(2):
         found: list[tuple[int, float]] = []
         for _ in scan.search(question, 5, found):

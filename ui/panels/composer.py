@@ -22,11 +22,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QTextEdit, QVBoxLayout, QWidget
 from typing_extensions import override
 
-from growbox_app.api import Attachment
 from growbox_app.text import tr
-from ui.panels.controls import IconButton, QuietLabel
+from ui.icons import icon
+from ui.panels.citing import citation_of
+from ui.panels.controls import ICON_PIXELS, IconButton, QuietLabel
 from ui.theme import theme
 from ui.view_models import wording
+from ui.view_models.enclosures import Citation, Enclosure
 
 PASTE_BYTES_MAX = 8_192
 HEIGHT_SHARE_MAX = 0.4
@@ -37,13 +39,15 @@ CHIP_NAME_PIXELS = 200
 class InputField(QTextEdit):
     """The text field.
 
-    Signals: `submitted()`, `recall_wanted()`, `large_text(str)`, `files_dropped(list[Path])`, `focus_changed(bool)`.
+    Signals: `submitted()`, `recall_wanted()`, `large_text(str)`, `files_dropped(list[Path])`, `cited(Citation)` when a message was
+    dropped, `focus_changed(bool)`.
     """
 
     submitted = Signal()
     recall_wanted = Signal()
     large_text = Signal(str)
     files_dropped = Signal(object)
+    cited = Signal(object)
     focus_changed = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -111,7 +115,8 @@ class InputField(QTextEdit):
 
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if event.mimeData().hasUrls() or event.mimeData().hasText():
+        data = event.mimeData()
+        if data.hasUrls() or data.hasText() or citation_of(data) is not None:
             event.acceptProposedAction()
 
     @override
@@ -120,8 +125,12 @@ class InputField(QTextEdit):
 
     @override
     def dropEvent(self, event: QDropEvent) -> None:
+        citation = citation_of(event.mimeData())
         paths = local_files(event.mimeData())
-        if paths:
+        if citation is not None:
+            self.cited.emit(citation)
+            event.acceptProposedAction()
+        elif paths:
             self.files_dropped.emit(paths)
             event.acceptProposedAction()
         else:
@@ -133,35 +142,57 @@ def local_files(source: QMimeData) -> list[Path]:
     return [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
 
 
-class AttachmentChip(QFrame):
-    """A stored attachment, or one that is being stored, before it is sent.
+class Chip(QFrame):
+    """An attachment or a cited message, before it is sent.
 
     Signals: `removed()`.
     """
 
     removed = Signal()
 
-    def __init__(self, name: str, size_bytes: int, parent: QWidget | None = None) -> None:
+    def __init__(self, enclosure: Enclosure, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._enclosure = enclosure
         self.setProperty("look", "chip")
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 2, 2)
         row.setSpacing(4)
+        self._picture = QuietLabel()
         self._words = QuietLabel(look="")
-        metrics = QFontMetrics(theme.font())
-        shown = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, CHIP_NAME_PIXELS)
-        self._words.setText(f"{shown} · {wording.size(size_bytes)}")
-        self.setToolTip(name)
-        remove = IconButton("x", "composer.remove")
-        remove.clicked.connect(self.removed)
+        self._remove = IconButton("x", "composer.remove")
+        self._remove.clicked.connect(self.removed)
+        row.addWidget(self._picture)
         row.addWidget(self._words)
-        row.addWidget(remove)
+        row.addWidget(self._remove)
+        self.retranslate()
+        self.restyle()
+
+    def text(self) -> str:
+        """What stands on it."""
+        return self._words.text()
+
+    def retranslate(self) -> None:
+        """Says it again."""
+        item = self._enclosure
+        cites = isinstance(item, Citation)
+        name = item.title if isinstance(item, Citation) else item.name
+        side = Qt.TextElideMode.ElideRight if cites else Qt.TextElideMode.ElideMiddle
+        shown = QFontMetrics(theme.font()).elidedText(name, side, CHIP_NAME_PIXELS)
+        size = [] if isinstance(item, Citation) else [wording.size(item.size_bytes)]
+        self._words.setText(" · ".join([shown, *size]))
+        self.setToolTip(tr("composer.cites", title=name) if cites else name)
+        self._remove.setAccessibleName(tr("composer.remove_named", name=name))
+
+    def restyle(self) -> None:
+        """Draws the icon again."""
+        name = "quote" if isinstance(self._enclosure, Citation) else "paperclip"
+        self._picture.setPixmap(icon(name, "muted").pixmap(ICON_PIXELS, ICON_PIXELS))
 
 
 class ChipRow(QScrollArea):
     """The chips in one line that scrolls sideways, so that many attachments never widen the window.
 
-    Signals: `removed(Attachment)`.
+    Signals: `removed(Enclosure)`.
     """
 
     removed = Signal(object)
@@ -184,7 +215,7 @@ class ChipRow(QScrollArea):
         self.horizontalScrollBar().rangeChanged.connect(self._range_changed)
         self.hide()
 
-    def show_chips(self, attachments: list[Attachment]) -> None:
+    def show_chips(self, enclosures: list[Enclosure]) -> None:
         """Replaces the chips; the newest is in view."""
         while self._row.count() > 1:
             item = self._row.takeAt(0)
@@ -192,11 +223,11 @@ class ChipRow(QScrollArea):
             if widget is not None:
                 widget.hide()
                 widget.deleteLater()
-        for at, attachment in enumerate(attachments):
-            chip = AttachmentChip(attachment.name, attachment.size_bytes)
-            chip.removed.connect(lambda gone=attachment: self.removed.emit(gone))
+        for at, enclosure in enumerate(enclosures):
+            chip = Chip(enclosure)
+            chip.removed.connect(lambda gone=enclosure: self.removed.emit(gone))
             self._row.insertWidget(at, chip)
-        self.setVisible(bool(attachments))
+        self.setVisible(bool(enclosures))
         self._fit()
 
     def _range_changed(self, _low: int, high: int) -> None:
@@ -225,7 +256,7 @@ class Composer(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("look", "composer")
-        self.attachments: list[Attachment] = []
+        self.enclosures: list[Enclosure] = []
         self.field = InputField(self)
         self.send_button = IconButton("send-horizontal", "composer.send")
         self.send_button.name_shortcut("Enter")
@@ -252,6 +283,7 @@ class Composer(QFrame):
         self.field.recall_wanted.connect(self.recall_wanted)
         self.field.large_text.connect(self.large_text)
         self.field.files_dropped.connect(self.files_dropped)
+        self.field.cited.connect(self.cite)
         self.send_button.clicked.connect(self.field.submit)
         self.field.textChanged.connect(self._text_changed)
         self.field.focus_changed.connect(self._show_focus)
@@ -271,13 +303,21 @@ class Composer(QFrame):
         """Adds text where the cursor is; what was typed stays."""
         self.field.textCursor().insertText(text)
 
-    def show_attachments(self, attachments: list[Attachment]) -> None:
+    def show_enclosures(self, enclosures: list[Enclosure]) -> None:
         """Replaces the chips."""
-        self.attachments = list(attachments)
-        self.chips.show_chips(self.attachments)
+        self.enclosures = list(enclosures)
+        self.chips.show_chips(self.enclosures)
 
-    def _remove(self, attachment: Attachment) -> None:
-        self.show_attachments([kept for kept in self.attachments if kept is not attachment])
+    def cite(self, citation: Citation) -> None:
+        """Adds a message to point at; one that is cited already is not cited twice."""
+        cited = {item.node_id for item in self.enclosures if isinstance(item, Citation)}
+        if citation.node_id not in cited:
+            self.show_enclosures([*self.enclosures, citation])
+            self.changed.emit()
+        self.field.setFocus()
+
+    def _remove(self, enclosure: Enclosure) -> None:
+        self.show_enclosures([kept for kept in self.enclosures if kept is not enclosure])
         self.changed.emit()
 
     def hint(self, key: str) -> None:

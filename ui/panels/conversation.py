@@ -22,6 +22,7 @@ from ui.panels.controls import (
     horizontal_line,
 )
 from ui.panels.find_bar import FindBar
+from ui.panels.ingest_progress import IngestBar
 from ui.panels.transcript_view import COLUMN_PIXELS_MAX, MARGIN_PIXELS, TranscriptView
 from ui.view_models import wording
 from ui.view_models.display import one_line
@@ -192,6 +193,7 @@ class ConversationPanel(QWidget):
         self.composer = Composer()
         self.input = self.composer.field
         self.problem_bar = ProblemBar()
+        self.ingest_bar = IngestBar()
         self.queue_row = QueueRow()
         self.find_bar = FindBar()
         self.find_bar.hide()
@@ -243,7 +245,13 @@ class ConversationPanel(QWidget):
         column = QVBoxLayout(inner)
         column.setContentsMargins(0, 4, 0, 12)
         column.setSpacing(6)
-        for widget in (self.problem_bar, self._phase_row, self.queue_row, self.composer):
+        for widget in (
+            self.ingest_bar,
+            self.problem_bar,
+            self._phase_row,
+            self.queue_row,
+            self.composer,
+        ):
             column.addWidget(widget)
         foot = QHBoxLayout()
         foot.setContentsMargins(MARGIN_PIXELS, 0, MARGIN_PIXELS, 0)

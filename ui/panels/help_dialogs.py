@@ -17,6 +17,11 @@ FIXED_KEYS = (
     ("keys.rename", "F2"),
     ("keys.pin", "P"),
     ("keys.evict", "Delete"),
+    ("keys.next_stretch", "Ctrl+Right"),
+    ("keys.zoom", "+"),
+    ("keys.zoom_out", "-"),
+    ("keys.zoom_all", "0"),
+    ("keys.pointer_back", "Backspace"),
 )
 
 
@@ -32,18 +37,22 @@ class KeysDialog(QDialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(32)
         grid.setVerticalSpacing(6)
-        for row, (key, sequence) in enumerate((*shortcuts, *FIXED_KEYS)):
-            grid.addWidget(Words(key), row, 0)
+        listed = (*shortcuts, *FIXED_KEYS)
+        rows = -(-len(listed) // 2)  # two columns: all of it fits a small screen
+        for at, (key, sequence) in enumerate(listed):
+            row, column = at % rows, 2 * (at // rows)
+            grid.addWidget(Words(key), row, column)
             shown = QKeySequence(sequence).toString(QKeySequence.SequenceFormat.NativeText)
-            grid.addWidget(QuietLabel(shown, look="key"), row, 1, Qt.AlignmentFlag.AlignRight)
+            right = Qt.AlignmentFlag.AlignRight
+            grid.addWidget(QuietLabel(shown, look="key"), row, column + 1, right)
         close = TextButton("source.close")
         close.clicked.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(12)
-        column.addWidget(Words("help.keys", look="title"))
-        column.addLayout(grid)
-        column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(20, 16, 20, 16)
+        whole.setSpacing(12)
+        whole.addWidget(Words("help.keys", look="title"))
+        whole.addLayout(grid)
+        whole.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
 
     def retranslate(self) -> None:
         """Says the title again."""

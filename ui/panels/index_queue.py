@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from growbox_app.text import tr
-from memory.values import QueueEntry, QueueSnapshot
+from memory.values import NodeId, QueueEntry, QueueSnapshot
 from ui.panels.controls import ElidedLabel, IconButton, QuietLabel
 from ui.panels.queue_model import QueueModel
 from ui.panels.queue_rows import QueueDelegate, RowMotion
@@ -44,17 +44,19 @@ class QueueList(QListView):
 class IndexQueuePanel(QWidget):
     """List and actions.
 
-    Signals: `source_wanted(NodeId)`, `pin_wanted(int block_id, bool pinned)`, `evict_wanted(int block_id)`,
-    `summary_changed(str)`.
+    Signals: `source_wanted(NodeId)`, `node_chosen(NodeId)` when another memory is selected, `pin_wanted(int block_id, bool pinned)`,
+    `evict_wanted(int block_id)`, `summary_changed(str)`.
     """
 
     source_wanted = Signal(object)
+    node_chosen = Signal(object)
     pin_wanted = Signal(int, bool)
     evict_wanted = Signal(int)
     summary_changed = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._told: NodeId | None = None
         self.model = QueueModel(self)
         self.list = QueueList()
         self.list.setModel(self.model)
@@ -72,13 +74,7 @@ class IndexQueuePanel(QWidget):
         self.open_button = IconButton("eye", "queue.open")
         self.pin_button = IconButton("pin", "queue.pin")
         self.evict_button = IconButton("log-out", "queue.evict")
-        self._actions = QWidget()
-        row = QHBoxLayout(self._actions)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2)
-        row.addWidget(self._words, 1)
-        for button in (self.open_button, self.pin_button, self.evict_button):
-            row.addWidget(button)
+        self._actions = self._make_actions()
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 2, 8, 4)
         column.setSpacing(4)
@@ -86,6 +82,20 @@ class IndexQueuePanel(QWidget):
         column.addWidget(self.list, 1)
         column.addWidget(self._actions)
         column.addStretch(0)
+        self._connect()
+        self.retranslate()
+
+    def _make_actions(self) -> QWidget:
+        actions = QWidget()
+        row = QHBoxLayout(actions)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        row.addWidget(self._words, 1)
+        for button in (self.open_button, self.pin_button, self.evict_button):
+            row.addWidget(button)
+        return actions
+
+    def _connect(self) -> None:
         self.list.selectionModel().selectionChanged.connect(self._selected)
         self.rows.moved.connect(self.list.viewport().update)
         self.list.activated.connect(self._open)
@@ -94,7 +104,6 @@ class IndexQueuePanel(QWidget):
         self.open_button.clicked.connect(self._open)
         self.pin_button.clicked.connect(self._pin)
         self.evict_button.clicked.connect(self._evict)
-        self.retranslate()
 
     def show_snapshot(self, snapshot: QueueSnapshot, now_ms: int) -> None:
         """Shows another order; the selected block stays selected, and rows that moved are seen to move."""
@@ -128,6 +137,9 @@ class IndexQueuePanel(QWidget):
             "pin-off" if pinned else "pin", "queue.unpin" if pinned else "queue.pin"
         )
         self._words.say(describe_entry(entry, self.model.now_ms) if entry else "")
+        if entry is not None and entry.node_id != self._told:
+            self._told = entry.node_id
+            self.node_chosen.emit(entry.node_id)
 
     def _open(self) -> None:
         if (entry := self.selected()) is not None:

@@ -1,4 +1,4 @@
-"""One message of a conversation: header, blocks, notes, the quiet line under an answer, the recall trace.
+"""One message of a conversation: header with actions, blocks, notes, the quiet lines under an answer, the recall trace.
 
 Lays itself out by hand (`set_width` returns the height): a conversation has many, and nested Qt layouts would recompute all of them on each
 streamed word.
@@ -8,21 +8,33 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QEnterEvent, QFocusEvent, QGuiApplication, QPainter, QPaintEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt, Signal
+from PySide6.QtGui import (
+    QDrag,
+    QEnterEvent,
+    QFocusEvent,
+    QGuiApplication,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+)
+from PySide6.QtWidgets import QApplication, QBoxLayout, QHBoxLayout, QWidget
 from typing_extensions import override
 
-from growbox_app.api import Problem
+from growbox_app.api import DeepSearchState, Problem
 from growbox_app.text import tr
 from memory.values import NodeId, Role
 from ui.icons import icon
+from ui.panels.citing import carried
 from ui.panels.code_block import CodeBlock
 from ui.panels.controls import ICON_PIXELS, IconButton, QuietLabel, TextButton
 from ui.panels.prose import ProseView
 from ui.panels.recall_trace import RecallTrace
+from ui.panels.search_notice import NOTICE_PIXELS, SearchNotice
 from ui.theme import theme
 from ui.view_models import wording
+from ui.view_models.display import one_line
+from ui.view_models.enclosures import Citation
 from ui.view_models.markdown import Block, Code, Paragraph
 from ui.view_models.transcript import Message, Note
 
@@ -31,6 +43,7 @@ Segment: TypeAlias = ProseView | CodeBlock
 PADDING = 14
 HEADER_PIXELS = 24
 GAP = 8
+CITATION_CHARACTERS = 60
 
 
 class NoteLine(QWidget):
@@ -73,14 +86,22 @@ class NoteLine(QWidget):
 
 
 class MessageView(QWidget):
-    """Shows one `Message`.
+    """Shows one `Message`. `keeps_room`: the place of the search's line stays free under it while it says nothing.
 
-    Signals: `height_changed()`, `source_wanted(NodeId)`, `rejected(NodeId answer, NodeId memory)`.
+    Signals: `height_changed()`, `source_wanted(NodeId)`, `pointers_wanted(NodeId)`, `rejected(NodeId answer, NodeId memory)`,
+    `cite_wanted(Citation)`, `called_wrong(NodeId answer)`, and of the search's line `search_stop_wanted()`,
+    `search_further_wanted(NodeId answer)`, `again_wanted(NodeId answer)`.
     """
 
     height_changed = Signal()
     source_wanted = Signal(object)
+    pointers_wanted = Signal(object)
     rejected = Signal(object, object)
+    cite_wanted = Signal(object)
+    called_wrong = Signal(object)
+    search_stop_wanted = Signal()
+    search_further_wanted = Signal(object)
+    again_wanted = Signal(object)
 
     def __init__(self, message: Message, now_ms: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -92,12 +113,13 @@ class MessageView(QWidget):
         self._notes: list[NoteLine] = []
         self._trace: RecallTrace | None = None
         self._cut = False
+        self._pressed: QPointF | None = None
+        self.keeps_room = False
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._speaker = QuietLabel(look="strong", parent=self)
         self._time = QuietLabel(parent=self)
-        self.copy_button = IconButton("copy", "message.copy", self)
-        self.copy_button.clicked.connect(self._copy)
-        self.copy_button.hide()
+        self._make_actions()
+        self._make_notice()
         self._footer = QWidget(self)
         self.memories_button = TextButton("answer.memories", icon_name="leaf", kind="quiet")
         self.memories_button.setCheckable(True)
@@ -112,6 +134,31 @@ class MessageView(QWidget):
         self._more.clicked.connect(lambda: self.source_wanted.emit(self.message.node_id))
         self.update_message()
 
+    def _make_actions(self) -> None:
+        self.wrong_button = IconButton("search-x", "message.wrong")
+        self.cite_button = IconButton("quote", "message.cite")
+        self.copy_button = IconButton("copy", "message.copy")
+        self.wrong_button.clicked.connect(self._call_wrong)
+        self.cite_button.clicked.connect(lambda: self.cite_wanted.emit(self.citation()))
+        self.copy_button.clicked.connect(self._copy)
+        self._actions = QWidget(self)
+        row = QHBoxLayout(self._actions)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        for button in (self.wrong_button, self.cite_button, self.copy_button):
+            button.installEventFilter(self)
+            row.addWidget(button)
+        self._actions.hide()
+
+    def _make_notice(self) -> None:
+        notice = self.notice = SearchNotice(self)
+        answer_id = self.message.node_id
+        notice.hide()
+        notice.stop_wanted.connect(self.search_stop_wanted)
+        notice.further_wanted.connect(lambda: self.search_further_wanted.emit(answer_id))
+        notice.again_wanted.connect(lambda: self.again_wanted.emit(answer_id))
+        notice.source_wanted.connect(self.source_wanted)
+
     # -- content ------------------------------------------------------------------------------
     def update_message(self) -> None:
         """Takes what changed in the message."""
@@ -124,6 +171,21 @@ class MessageView(QWidget):
             line.show()
             self._notes.append(line)
         self.retranslate()
+        self.show_search()
+
+    def show_search(self) -> None:
+        """Takes news of the search of the past. Nothing above its line moves, and nothing below where room was kept."""
+        search = self.message.search
+        told = self.message.search_line
+        if search is not None and told:
+            self.notice.show_search(search, self._now_ms)
+        if search is not None and self._trace is not None:
+            self._trace.show_search(search)
+        self.wrong_button.setEnabled(search is None or search.state is not DeepSearchState.RUNNING)
+        if told is self.notice.isHidden():
+            self.notice.setVisible(told)
+            if not self.keeps_room:
+                self.height_changed.emit()
 
     def _show_stream(self) -> None:
         stream = self.message.stream
@@ -207,9 +269,13 @@ class MessageView(QWidget):
         self._time.setText(f"· {when}")
         self.setAccessibleName(f"{self._speaker.text()}, {when}")
         self.setAccessibleDescription(message.text[:500])
-        self.memories_button.setText(wording.memories_line(message.memories))
+        later = bool(message.search and message.search.memories)
+        line = wording.memories_line(message.memories)
+        self.memories_button.setText(line if message.memories else tr("search.found_later"))
         self.memories_button.setAccessibleName(self.memories_button.text())
-        self.memories_button.setVisible(bool(message.memories))
+        self.memories_button.setVisible(bool(message.memories) or later)
+        self.cite_button.setVisible(not message.live and bool(message.text.strip()))
+        self.wrong_button.setVisible(not message.live and message.role is Role.ASSISTANT)
         figures = [wording.stats_line(message.stats)] if not message.live else []
         ending = "" if message.live else wording.ending(message.status)
         names = [
@@ -218,7 +284,7 @@ class MessageView(QWidget):
         ]
         self._figures.setText(" · ".join(part for part in (*names, ending, *figures) if part))
         self._figures.setToolTip("" if message.live else wording.stats_figures(message.stats))
-        self._footer.setVisible(bool(self._figures.text()) or bool(message.memories))
+        self._footer.setVisible(bool(self._figures.text()) or bool(message.memories) or later)
         self._more.setVisible(self._cut)
 
     def restyle(self) -> None:
@@ -235,9 +301,8 @@ class MessageView(QWidget):
         self._speaker.move(PADDING, top + (HEADER_PIXELS - self._speaker.height()) // 2)
         time_left = PADDING + self._speaker.width() + 6
         self._time.move(time_left, top + (HEADER_PIXELS - self._time.height()) // 2)
-        self.copy_button.setGeometry(
-            width - PADDING - HEADER_PIXELS, top, HEADER_PIXELS, HEADER_PIXELS
-        )
+        actions = self._actions.sizeHint().width()
+        self._actions.setGeometry(width - PADDING - actions, top, actions, HEADER_PIXELS)
         top += HEADER_PIXELS + 4
         for segment in self._segments:
             top = self._place_segment(segment, top, inner)
@@ -247,6 +312,9 @@ class MessageView(QWidget):
         for widget in (self._more, self._footer, self._trace):
             if widget is not None and not widget.isHidden():
                 top = self._place(widget, top, inner)
+        if self.keeps_room or not self.notice.isHidden():
+            self.notice.setGeometry(PADDING, top, inner, NOTICE_PIXELS)
+            top += NOTICE_PIXELS
         height = top + 6
         self.resize(width, height)
         return height
@@ -286,8 +354,12 @@ class MessageView(QWidget):
             self._trace.deleteLater()
             self._trace = None
         if shown:
-            self._trace = RecallTrace(self.message.memories, self.message.stats, self._now_ms, self)
-            self._trace.source_wanted.connect(self._want_source)
+            message = self.message
+            self._trace = RecallTrace(
+                message.memories, message.stats, self._now_ms, search=message.search, parent=self
+            )
+            self._trace.source_wanted.connect(self.source_wanted)
+            self._trace.pointers_wanted.connect(self.pointers_wanted)
             self._trace.rejected.connect(self._reject)
             self._trace.show()
         self.height_changed.emit()
@@ -297,11 +369,26 @@ class MessageView(QWidget):
         """The open recall trace."""
         return self._trace
 
-    def _want_source(self, node_id: NodeId) -> None:
-        self.source_wanted.emit(node_id)
+    def citation(self) -> Citation:
+        """This message, to be pointed at."""
+        title = one_line(self.message.text, CITATION_CHARACTERS) or self._speaker.text()
+        return Citation(node_id=self.message.node_id, title=title)
+
+    def _call_wrong(self) -> None:
+        self.wrong_button.setEnabled(False)
+        self.called_wrong.emit(self.message.node_id)
 
     def _reject(self, node_id: NodeId) -> None:
         self.rejected.emit(self.message.node_id, node_id)
+
+    def focus_order(self) -> list[QWidget]:
+        """What the Tab key reaches in this message, in reading order."""
+        trace = [self._trace] if self._trace is not None else []
+        parts: list[QWidget] = [self._actions, *self._segments, *self._notes]
+        parts += [self._more, self._footer, *trace, self.notice]
+        inner = [found for part in parts for found in (part, *part.findChildren(QWidget))]
+        wanted = Qt.FocusPolicy.TabFocus
+        return [self, *(found for found in inner if found.focusPolicy() & wanted)]
 
     def holds_reader(self) -> bool:
         """Whether focus or a selection is inside, so that the view must not be recycled."""
@@ -331,27 +418,60 @@ class MessageView(QWidget):
             self.height_changed.emit()
         return super().event(event)
 
+    def _show_actions(self) -> None:
+        """Shows what can be done with the message while the mouse or the focus is on it."""
+        focused = QApplication.focusWidget()
+        inside = focused is self or (focused is not None and self._actions.isAncestorOf(focused))
+        self._actions.setVisible(inside or self.underMouse())
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The focus has left a button."""
+        if event.type() == QEvent.Type.FocusOut:
+            self._show_actions()
+        return super().eventFilter(watched, event)
+
     @override
     def enterEvent(self, event: QEnterEvent) -> None:
-        self.copy_button.show()
+        self._actions.show()
         super().enterEvent(event)
 
     @override
     def leaveEvent(self, event: QEvent) -> None:
-        self.copy_button.setVisible(self.hasFocus() or self.copy_button.hasFocus())
+        self._show_actions()
         super().leaveEvent(event)
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self.copy_button.show()
+        self._actions.show()
         self.update()
         super().focusInEvent(event)
 
     @override
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        self.copy_button.setVisible(self.underMouse() or self.copy_button.hasFocus())
+        self._show_actions()
         self.update()
         super().focusOutEvent(event)
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A message can be dragged to the input by its header; elsewhere the mouse selects text."""
+        citable = self.cite_button.isVisibleTo(self._actions)
+        in_header = citable and event.position().y() <= HEADER_PIXELS + PADDING
+        self._pressed = event.position() if in_header else None
+        super().mousePressEvent(event)
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        pressed = self._pressed
+        if pressed is None or not event.buttons() & Qt.MouseButton.LeftButton:
+            return
+        way = event.position() - pressed
+        if way.manhattanLength() >= QApplication.startDragDistance():
+            self._pressed = None
+            drag = QDrag(self)
+            drag.setMimeData(carried(self.citation()))
+            drag.exec(Qt.DropAction.CopyAction)
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:

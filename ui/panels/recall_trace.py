@@ -5,11 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
-from growbox_app.api import TurnStats, UsedMemory
+from growbox_app.api import DeepSearch, TurnStats, UsedMemory
 from growbox_app.text import tr
-from memory.values import NodeId
 from ui.panels.controls import ElidedLabel, QuietLabel, TextButton
-from ui.view_models import wording
+from ui.view_models import searching, wording
 from ui.view_models.display import broken_lines, one_line, title_line
 
 EXCERPT_CHARACTERS = 280
@@ -18,10 +17,11 @@ EXCERPT_CHARACTERS = 280
 class TraceRow(QFrame):
     """One used memory.
 
-    Signals: `source_wanted(NodeId)`, `rejected(NodeId)`.
+    Signals: `source_wanted(NodeId)`, `pointers_wanted(NodeId)`, `rejected(NodeId)`.
     """
 
     source_wanted = Signal(object)
+    pointers_wanted = Signal(object)
     rejected = Signal(object)
 
     def __init__(self, memory: UsedMemory, now_ms: int, parent: QWidget | None = None) -> None:
@@ -39,19 +39,23 @@ class TraceRow(QFrame):
         )
         self._excerpt.setWordWrap(True)
         self.open_button = TextButton("trace.open", kind="quiet")
+        self.pointers_button = TextButton("trace.pointers", kind="quiet")
         self.reject_button = TextButton("trace.not_relevant", kind="quiet")
         self.open_button.clicked.connect(lambda: self.source_wanted.emit(memory.node_id))
+        self.pointers_button.clicked.connect(lambda: self.pointers_wanted.emit(memory.node_id))
         self.reject_button.clicked.connect(self._reject)
         buttons = QHBoxLayout()
+        buttons.setContentsMargins(0, 0, 0, 0)
         buttons.setSpacing(4)
-        buttons.addWidget(self._figures, 1)
-        buttons.addWidget(self.open_button)
-        buttons.addWidget(self.reject_button)
+        for button in (self.open_button, self.pointers_button, self.reject_button):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 8, 6)
         column.setSpacing(3)
         column.addWidget(self._title)
         column.addWidget(self._excerpt)
+        column.addWidget(self._figures)
         column.addLayout(buttons)
         self.retranslate()
 
@@ -59,6 +63,7 @@ class TraceRow(QFrame):
         """Says the figures again."""
         when = wording.clock_time(self._memory.created_at_ms, self._now_ms)
         self._figures.setText(f"{wording.memory_figures(self._memory)} · {when}")
+        self._figures.setToolTip(tr(f"way_help.{self._memory.way}"))
 
     def _reject(self) -> None:
         self.reject_button.setEnabled(False)
@@ -67,12 +72,13 @@ class TraceRow(QFrame):
 
 
 class RecallTrace(QFrame):
-    """All memories of one answer.
+    """All memories of one answer, what was found later by reading the past, and what both have cost.
 
-    Signals: `source_wanted(NodeId)`, `rejected(NodeId)`.
+    Signals: `source_wanted(NodeId)`, `pointers_wanted(NodeId)`, `rejected(NodeId)`.
     """
 
     source_wanted = Signal(object)
+    pointers_wanted = Signal(object)
     rejected = Signal(object)
 
     def __init__(
@@ -80,19 +86,27 @@ class RecallTrace(QFrame):
         memories: tuple[UsedMemory, ...],
         stats: TurnStats,
         now_ms: int,
+        *,
+        search: DeepSearch | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._stats = stats
+        self._search = search
+        self._now_ms = now_ms
         self.setProperty("look", "trace")
         self.setAccessibleName(tr("trace.name"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 4, 0, 4)
         column.setSpacing(0)
-        self.rows = [TraceRow(memory, now_ms) for memory in memories]
+        used = {memory.node_id for memory in memories}
+        later = search.memories if search else ()
+        found = [memory for memory in later if memory.node_id not in used]
+        self.rows = [TraceRow(memory, now_ms) for memory in (*memories, *found)]
         for row in self.rows:
-            row.source_wanted.connect(self._want_source)
-            row.rejected.connect(self._reject)
+            row.source_wanted.connect(self.source_wanted)
+            row.pointers_wanted.connect(self.pointers_wanted)
+            row.rejected.connect(self.rejected)
             column.addWidget(row)
         self._cost = QuietLabel()
         self._cost.setWordWrap(True)
@@ -104,10 +118,16 @@ class RecallTrace(QFrame):
     def retranslate(self) -> None:
         """Says the cost again."""
         self.setAccessibleName(tr("trace.name"))
-        self._cost.setText(wording.cost_line(self._stats))
+        lines = [wording.cost_line(self._stats)]
+        if self._search is not None:
+            lines.append(searching.trace_line(self._search, self._now_ms))
+        self._cost.setText("\n".join(line for line in lines if line))
 
-    def _want_source(self, node_id: NodeId) -> None:
-        self.source_wanted.emit(node_id)
+    def show_search(self, search: DeepSearch) -> None:
+        """Says again what reading the past has cost; what it found is listed when the trace is opened anew."""
+        self._search = search
+        self.retranslate()
 
-    def _reject(self, node_id: NodeId) -> None:
-        self.rejected.emit(node_id)
+    def cost_text(self) -> str:
+        """The lines about cost."""
+        return self._cost.text()

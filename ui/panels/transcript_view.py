@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 from typing_extensions import override
 
 from growbox_app.text import tr
+from memory.values import Role
 from ui.panels.controls import TextButton
 from ui.panels.message import MessageView
 from ui.view_models.transcript import Message, Transcript
@@ -39,13 +40,16 @@ def estimated_height(message: Message) -> int:
 
 
 class TranscriptView(QAbstractScrollArea):
-    """Shows a `Transcript`.
-
-    Signals: `source_wanted(NodeId)`, `rejected(NodeId answer, NodeId memory)`.
-    """
+    """Shows a `Transcript`. Its signals are those of `MessageView`."""
 
     source_wanted = Signal(object)
+    pointers_wanted = Signal(object)
     rejected = Signal(object, object)
+    cite_wanted = Signal(object)
+    called_wrong = Signal(object)
+    search_stop_wanted = Signal()
+    search_further_wanted = Signal(object)
+    again_wanted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,6 +66,7 @@ class TranscriptView(QAbstractScrollArea):
         self._following = True
         self._anchor = (0, 0)
         self._placing = False
+        self._disordered = False
         self._flush = QTimer(self)
         self._flush.setSingleShot(True)
         self._flush.setInterval(FLUSH_MS)
@@ -96,7 +101,20 @@ class TranscriptView(QAbstractScrollArea):
             estimated_height(message) for message in self.transcript.messages[len(self._heights) :]
         ]
         self._following = self._following or follow
-        self._place()
+        for index, view in self._views.items():
+            self._keep_room(index, view)
+        self._measure_again()
+
+    def _keep_room(self, index: int, view: MessageView) -> None:
+        """Under the newest answer the line of a search has its place before there is one, so that it moves nothing."""
+        newest = index == len(self.transcript.messages) - 1
+        view.keeps_room = newest and view.message.role is Role.ASSISTANT
+
+    def search_changed(self, index: int) -> None:
+        """Takes news of the search of the past for an answer."""
+        view = self._views.get(index)
+        if view is not None:
+            view.show_search()
 
     def stream_changed(self) -> None:
         """Asks for the growing answer to be shown; merged to at most ~30 times a second."""
@@ -106,6 +124,7 @@ class TranscriptView(QAbstractScrollArea):
     def finish_stream(self) -> None:
         """Shows the final form of the last message at once."""
         self._flush.stop()
+        self._disordered = True
         self._take_stream()
 
     def _take_stream(self) -> None:
@@ -136,6 +155,7 @@ class TranscriptView(QAbstractScrollArea):
 
     def _measure_again(self) -> None:
         _left, width = self._column()
+        self._disordered = True
         for index, view in self._views.items():
             self._heights[index] = view.set_width(width)
         self._place()
@@ -191,11 +211,19 @@ class TranscriptView(QAbstractScrollArea):
 
     def _create(self, index: int) -> MessageView:
         view = MessageView(self.transcript.messages[index], self.now_ms, self.viewport())
+        self._keep_room(index, view)
         view.height_changed.connect(self._relayout.start)
         view.source_wanted.connect(self.source_wanted)
+        view.pointers_wanted.connect(self.pointers_wanted)
         view.rejected.connect(self.rejected)
+        view.cite_wanted.connect(self.cite_wanted)
+        view.called_wrong.connect(self.called_wrong)
+        view.search_stop_wanted.connect(self.search_stop_wanted)
+        view.search_further_wanted.connect(self.search_further_wanted)
+        view.again_wanted.connect(self.again_wanted)
         view.installEventFilter(self)
         self._views[index] = view
+        self._disordered = True
         view.show()
         return view
 
@@ -219,9 +247,10 @@ class TranscriptView(QAbstractScrollArea):
         top = self.verticalScrollBar().value()
         for index, view in self._views.items():
             view.move(left, MARGIN_PIXELS + self._tops[index] - top)
-        focus_order = [self._views[index] for index in sorted(self._views)]
-        for before, after in pairwise(focus_order):
-            if before.nextInFocusChain() is not after:
+        if self._disordered:
+            self._disordered = False
+            views = (self._views[index] for index in sorted(self._views))
+            for before, after in pairwise(found for view in views for found in view.focus_order()):
                 QWidget.setTabOrder(before, after)
 
     # -- the reader's place -----------------------------------------------------------------------

@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from growbox_app.api import (
     Attachment,
+    DeepSearch,
+    DeepSearchState,
     MemoriesFound,
     Notice,
     Phase,
@@ -32,7 +34,10 @@ Note: TypeAlias = Problem | ToolCalled
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Message:
-    """One message as it is shown. `stream` is set while it is being written."""
+    """One message as it is shown. `stream` is set while it is being written.
+
+    `search` is the search of the past for an answer; `search_told` says whether it stands under the answer or in its trace only.
+    """
 
     node_id: NodeId
     role: Role
@@ -44,11 +49,19 @@ class Message:
     notes: list[Note] = field(default_factory=list)
     attachments: tuple[Attachment, ...] = ()
     stream: StreamingMarkdown | None = None
+    search: DeepSearch | None = None
+    search_told: bool = False
 
     @property
     def live(self) -> bool:
         """Whether it is still being written."""
         return self.stream is not None
+
+    @property
+    def search_line(self) -> bool:
+        """Whether the search has something to say under the answer; what was found before it is in the trace only."""
+        search = self.search
+        return search is not None and self.search_told and search.state is not DeepSearchState.USED
 
     def blocks(self) -> tuple[tuple[Block, ...], bool]:
         """The whole text as blocks, and whether it was too long to show in full.
@@ -150,6 +163,19 @@ class Transcript:
                 self._finish(answer, event)
             case _:
                 pass
+
+    def place_of(self, node_id: NodeId) -> int | None:
+        """Where a message stands."""
+        places = (at for at, message in enumerate(self.messages) if message.node_id == node_id)
+        return next(places, None)
+
+    def take_search(self, search: DeepSearch) -> int | None:
+        """Applies news of the search of the past for an answer; returns its place."""
+        place = self.place_of(search.answer_id)
+        if place is not None:
+            self.messages[place].search = search
+            self.messages[place].search_told = True
+        return place
 
     def _finish(self, answer: Message, event: TurnFinished) -> None:
         answer.text = event.answer.content
