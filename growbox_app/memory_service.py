@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from memory.errors import EngineClosed
 from memory.requests import (
     Judgement,
     Matrix,
@@ -128,7 +129,7 @@ class MemoryService:
 
     def _opened(self) -> MemoryEngine:
         if self._engine is None:
-            raise RuntimeError("the memory is not open")
+            raise EngineClosed("the memory is not open")
         return self._engine
 
     def _post(self, priority: Priority, work: Callable[[], object]) -> None:

@@ -223,8 +223,8 @@ class LearningConfig:
         clusters_compared: most recent distinct queries that a new one is compared with.
         sources_per_target: ways back remembered per target, for showing the graph.
         same_question: likeness from which two wordings share verdicts and stains; 1 is the mean of related probe pairs. Of
-            LoCoMo's questions about one person a third lie within `merge` of another question; paraphrases lie nearer (at 1.08
-            four of five are kept, and of those pairs one in four).
+            LoCoMo's questions about one person a third lie within `merge` of a question with another answer. At 1.04 five of
+            six paraphrases are kept, and of those false pairs two of five.
         clusters_max: clusters of questions for which verdicts and stains are kept. Source: design 4.4 "Exact".
         judges_per_cluster: judge epochs kept per cluster: this one, and the one before it.
         intervals_max: intervals of a stain.
@@ -240,7 +240,7 @@ class LearningConfig:
     cache_entries: int = 256
     clusters_compared: int = 2_000
     sources_per_target: int = 32
-    same_question: float = 1.08
+    same_question: float = 1.04
     clusters_max: int = 256
     judges_per_cluster: int = 2
     intervals_max: int = 128
@@ -269,8 +269,8 @@ class ExactConfig:
         edge_consider: an edge this near is not followed unread, but its target is judged before anything else.
         doors, door_min: best entries whose jumps are taken, and the score that makes one: a jump needs no judge, so the door
             must be near the question. Source: seed item 1.2-4.
-        edges_judged: targets of edges, and remembered answers to other wordings, that are judged before the entries, one by
-            one: the first is most often right, and more would take the entries' budget.
+        edges_judged: targets of edges that are judged before the entries, one by one: the first is most often right, and
+            more would take the entries' budget.
         entries_judged: best candidates of the search that are judged.
         anchors_judged: hottest anchors that are judged. Source: seed item 1.2-7.
         batch: nodes per request to the judge. Source: seed item 1.2-10.

@@ -134,7 +134,8 @@ class MemoryPanels(QObject):
         try:
             await self._pull_once()
         except ProblemError as error:
-            self.trouble.emit(error.problem)
+            if not self._closed:  # the memory may be gone before the window is
+                self.trouble.emit(error.problem)
         finally:
             self._pulling = False
         if self._stale:

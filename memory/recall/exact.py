@@ -65,6 +65,7 @@ class ExactSearch:
         if not run.pages and run.judge:
             run.book = self._book(run)
             yield from self._scan(run)
+        self._court.note_pause(run)
         self._remember(run)
         return self._result(run)
 
@@ -142,28 +143,17 @@ class ExactSearch:
     # --- stages
 
     def _remembered(self, run: Run) -> Operation[None]:
-        """Verdicts of this judge: on this wording they stand, those on others like it are read first."""
+        """Verdicts of this judge: those on this very wording, else those on others of its cluster."""
         yes = () if run.query.forced else run.book.yes[::-1]
         nodes = self._stores.timeline.recallable([seq for seq, _ in yes])
-        same = [
-            Lead(node=nodes[seq]) for seq, asked in yes if seq in nodes and asked == run.wording
-        ]
-        leads = self._admitted(run, same)
-        run.cached += len(leads)
-        run.pages.extend(page_of(lead, Way.VERDICT, "verdict") for lead in leads)
-        if not leads:
-            like = [
-                Lead(node=nodes[seq])
-                for seq, asked in yes
-                if seq in nodes and asked != run.wording and self._may_ask(run, seq)
-            ]
-            like = self._admitted(run, like)[: self._config.edges_judged]
-            yield from self._court.try_leads(run, like, Way.VERDICT, "verdict", size=1)
-
-    def _may_ask(self, run: Run, seq: int) -> bool:
-        """Whether what another wording was answered by is still to be read for this one."""
-        refused = run.wording in run.book.asked and intervals.holding(run.book.no, seq) is not None
-        return seq not in run.seen and not refused
+        own = [seq for seq, asked in yes if asked == run.wording]
+        for seqs in (own, [seq for seq, _ in yes]):
+            leads = self._admitted(run, [Lead(node=nodes[seq]) for seq in seqs if seq in nodes])
+            if leads:
+                run.cached += len(leads)
+                run.pages.extend(page_of(lead, Way.VERDICT, "verdict") for lead in leads)
+                return
+        yield from ()
 
     def _jumps(self, run: Run) -> Operation[None]:
         """Pinned by the user: a jump needs no judge, but its door must be near the question."""

@@ -69,6 +69,8 @@ class Run:
     seen: set[int] = field(default_factory=set)
     pages: list[Page] = field(default_factory=list)
     judged: int = 0
+    answered: int = 0
+    pause_noted: bool = False
     cached: int = 0
     notes_read: int = 0
     cursor: int = 0
@@ -145,6 +147,7 @@ class Court:
         no = [lead for lead, verdict in answers if verdict is Verdict.NO]
         run.pages.extend(page_of(lead, way, reason) for lead in yes)
         if run.trusted and (yes or no):
+            run.answered += len(yes) + len(no)
             self._learn(run, yes, no, dead=dead, jumped=way in (Way.POINTER, Way.ANCHOR))
 
     def jumped(self, run: Run, leads: Sequence[Lead]) -> None:
@@ -158,6 +161,20 @@ class Court:
             run.cluster = self._teacher.read(
                 run.question, cluster=run.cluster, sources=(), found=(), reading=reading
             )
+
+    def note_pause(self, run: Run) -> None:
+        """A search that was answered, but whose last batch was not: the same question goes on from here, not from the start."""
+        told = run.pause_noted or not (run.answered and run.trusted)
+        if told or run.pages or run.complete or not self.exhausted(run):
+            return
+        reading = Reading(
+            judge=run.judge,
+            paused_at=run.cursor or run.query.before_seq or run.newest + 1,
+            newest=run.newest if run.query.before_seq is None else 0,
+        )
+        run.cluster = self._teacher.read(
+            run.question, cluster=run.cluster, sources=(), found=(), reading=reading
+        )
 
     # --- what is learned
 
@@ -183,6 +200,7 @@ class Court:
         jumped: bool,
     ) -> None:
         paused = self.exhausted(run) and not run.pages
+        run.pause_noted = paused
         ways_in = tuple(s for lead in yes for s in lead.sources)
         reading = Reading(
             judge=run.judge,

@@ -241,23 +241,20 @@ def test_an_untrusted_judge_only_suggests(world):
     assert world.engine.stains().spans == ()
 
 
-def test_another_wording_reads_first_what_answered_the_question(world):
-    """An answer to one wording is a hint for another, and refused by that, it still answers the first."""
-    heron = world.say("heron title zebra")
-    world.say("crane title zebra")
+def test_a_verdict_stands_for_the_same_question_in_other_words(world):
+    heron, crane = world.say("heron title zebra"), world.say("crane title zebra")
     fill(world, 20)
     world.digest()
     world.judge.yes = {"heron"}
     assert ids(world.search("zebra title")) == [heron.id]
-    world.judge.read = []
+    world.judge.yes, world.judge.read = {"crane"}, []
     found = world.search("Title: zebra!")
     assert [(p.node.id, p.way) for p in found.pages] == [(heron.id, Way.VERDICT)]
-    assert world.judge.read == [heron.content]
-    world.judge.yes = set()
-    assert world.search("zebra; title...").pages == ()
-    world.judge.read = []
-    assert ids(world.search("zebra title")) == [heron.id]
     assert world.judge.read == []
+    other = world.search("Title: zebra!", rejected=frozenset({heron.id}), forced=True)
+    assert ids(other) == [crane.id]
+    assert ids(world.search("zebra title")) == [heron.id], "each wording's own answer comes first"
+    assert ids(world.search("Title: zebra!")) == [crane.id]
 
 
 def test_a_question_that_is_only_like_another_shares_nothing_with_it(world):
