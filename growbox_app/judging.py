@@ -28,8 +28,10 @@ WINDOW_CHARACTERS = 480
 WINDOW_CHARACTERS_UNSPACED = 200
 """A longer candidate is read in windows of this size, like the passages that the calibration was measured on."""
 QUERY_CHARACTERS_MAX = 600
-MARGIN_MAX = 4.0
+MARGIN_MAX = 5.0
 """A margin counts up to here: however loudly a text says "yes", it cannot outweigh that it does not fit the question."""
+TOKEN_GAIN_MIN, TOKEN_GAIN_MAX = -1.0, 4.0
+"""Nats that one token of the question may count: neither one lucky name nor one odd word decides."""
 _QUOTE_MIN = 6
 _LABELS = re.compile(
     r"\b(passage|question|contains the answer|answer)\s*[:：]|(文字|问题|包含答案|答案|回答)\s*[:：]",
@@ -126,14 +128,18 @@ def _unseen(character: str) -> bool:
 def signals(reading: p.Reading, blank: p.Reading) -> dict[str, float]:
     """What a reading says, against that of no passage at all; each signal grows with the chance of an answer.
 
-    `margin`: log P(yes) − log P(no), `lift` the same beyond what the question alone brings, both bounded. `explained`: the query
-    likelihood, as the share of the question's surprise that the passage takes away.
+    `margin`: log P(yes) − log P(no), `lift` the same beyond what the question alone brings, both bounded. The other two are the
+    query likelihood. `explained`: the share of the question's surprise that the passage takes away, each token's part bounded.
+    `information`: all that it takes away, in nats, by its root with the sign kept: a long question is no better answered.
     """
-    before, after = -sum(blank.query), -sum(reading.query)
+    gains = [after - before for after, before in zip(reading.query, blank.query, strict=True)]
+    bounded = sum(max(TOKEN_GAIN_MIN, min(TOKEN_GAIN_MAX, gain)) for gain in gains)
+    total = sum(gains)
     return {
         "margin": _bounded(reading.margin),
         "lift": _bounded(reading.margin - blank.margin),
-        "explained": (before - after) / max(before, 1.0),
+        "explained": bounded / max(-sum(blank.query), 1.0),
+        "information": math.copysign(math.sqrt(abs(total)), total),
     }
 
 

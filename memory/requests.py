@@ -50,8 +50,8 @@ class NeedVerdicts:
     """Reply: a `Judgement` with one verdict per candidate, in order, or None (the judge is out).
 
     Without candidates it only asks who judges, and costs no forward pass: remembered verdicts hold for one judge. A candidate's
-    text is what the judge may know of it: where the time may be asked for, `[date] speaker: ` stands before the content, as it
-    did when the judge was measured; a long text is read in windows by whoever answers.
+    text is what the judge may know of it (`memory.recall.heading`): what was said or noted begins with its day and speaker, in
+    the question's language, a passage of a document is bare; a long text is read in windows by whoever answers.
     """
 
     query: str

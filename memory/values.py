@@ -257,8 +257,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:
-    """Pages, best first, and what finding them cost.
+    """Pages, best first, whether they are enough, and what finding them cost.
 
+    `passed_gate`: the evidence is rather among the pages than elsewhere, by `certainty`, the chance of that by the search's own
+    ranking, or because this very question has used one of them before. Where it is false, the past may be read, whatever is shown.
     `degraded` names stores that did not answer (`embedder`, `vectors`): the result is then from the remaining ways.
     `widened` names filters that left nothing and were lifted (`dates`, `project`), in that order.
     """
@@ -266,6 +268,7 @@ class RecallResult:
     pages: tuple[Page, ...]
     passed_gate: bool
     best_score: float
+    certainty: float
     candidates_seen: int
     scanned: int
     elapsed_ms: float

@@ -285,19 +285,24 @@ class AgentLoop:
             resident=resident,
             pages_max=int(settings.get("memory.pages_max")),
         )
-        for text in (query.text, *_parts_of(query.text)):
-            asked = replace(query, text=text)
-            result = await self._memory.drive(partial(_recall_operation, asked))
-            turn.stats = replace(turn.stats, recall_ms=turn.stats.recall_ms + result.elapsed_ms)
+        result = await self._recalled(turn, query)
+        for text in _parts_of(query.text):
             if result.pages:
-                return result.pages
-        turn.gate_failed = not given
+                break
+            result = await self._recalled(turn, replace(query, text=text))
+        turn.gate_failed = not (given or result.passed_gate)
         if turn.gate_failed and cites_the_past(query.text):
-            return await self._past(turn, query)
-        return ()
+            unread = replace(query, exclude=query.exclude | _ids(result.pages))
+            return (*await self._past(turn, unread), *result.pages)
+        return result.pages
+
+    async def _recalled(self, turn: Turn, query: RecallQuery) -> RecallResult:
+        result = await self._memory.drive(partial(_recall_operation, query))
+        turn.stats = replace(turn.stats, recall_ms=turn.stats.recall_ms + result.elapsed_ms)
+        return result
 
     async def _past(self, turn: Turn, query: RecallQuery) -> tuple[Page, ...]:
-        """The question asks about the past, and no index knows: it is read, for some seconds."""
+        """The question asks about the past, and the search is not sure of what it knows: it is read, for some seconds."""
         if not self._parts.settings.get("memory.search_past"):
             return ()
         exact = ExactQuery(

@@ -22,8 +22,8 @@ class Turn:
 
     `text` and `ids` are what the model wrote in the running round; `visible` is what the reader saw, over all rounds, without
     tool calls. Only `visible` is ever stored as the answer. `newest_block` is the newest resident block before the turn's own
-    (0: none), None until the region is open. `gate_failed`: recall found nothing; `deep` is then the search of the past that
-    was made before the answer, if one was.
+    (0: none), None until the region is open. `gate_failed`: recall found nothing, or what it found may not be it; `deep` is then
+    the search of the past that was made before the answer, if one was.
     """
 
     conversation: Conversation

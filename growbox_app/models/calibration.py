@@ -70,7 +70,7 @@ class JudgeCalibration:
 
 UNMEASURED = JudgeCalibration(
     name="unmeasured",
-    weights={"margin": 0.3, "lift": 0.3, "explained": 10.0},
+    weights={"margin": 0.8, "lift": 0.8, "explained": 3.0, "information": 0.3},
     bias=-3.0,
     yes=0.9,
     no=0.02,

@@ -94,7 +94,10 @@ def _better(first: Candidate, second: Candidate) -> Candidate:
     """One node found by itself and as a source: the best of both."""
     better = max(first, second, key=lambda c: (c.score, c.rank))
     return replace(
-        better, rank=max(first.rank, second.rank), own=better.own or first.own or second.own
+        better,
+        rank=max(first.rank, second.rank),
+        share=max(first.share, second.share),
+        own=better.own or first.own or second.own,
     )
 
 

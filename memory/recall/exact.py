@@ -20,6 +20,7 @@ from memory.recall.neighbour_cache import NeighbourCache
 from memory.recall.past_scan import Batch, PastScan
 from memory.recall.pointer_walk import Path, PointerWalk, Question
 from memory.recall.recent_queries import RecentQueries, RecentQuery, Slice, embedded
+from memory.recall.wording import matched
 from memory.requests import Operation, Yield
 from memory.storage import intervals
 from memory.storage.pointer_records import Book
@@ -130,30 +131,39 @@ class ExactSearch:
     def _find_cluster(self, run: Run) -> None:
         """The wordings that this one is counted with; None where it is the first."""
         log, pointers = self._stores.log, self._stores.pointers
-        clusters = pointers.clusters()
+        clusters, vector = pointers.clusters(), run.question.vector
         run.wording = log.known(run.question.text)
         if run.wording in clusters:
             run.cluster = run.wording
-        elif run.question.vector is not None:
-            run.cluster = log.alike(clusters, run.question.vector)
-        elif run.wording is not None:
+            return
+        if run.wording is not None:
             books = ((c, b) for c in clusters for b in pointers.cluster(c).books.values())
             run.cluster = next((c for c, b in books if run.wording in b.asked), None)
+        if run.cluster is None and vector is not None:
+            likeness = log.likeness(clusters, vector)
+            learning = self._stores.config.learning
+            found = matched(run.question.text, log.texts(clusters), likeness, learning)
+            if found is not None:
+                run.cluster, run.same = found.query, found.same
 
     # --- stages
 
     def _remembered(self, run: Run) -> Operation[None]:
-        """Verdicts of this judge: those on this very wording, else those on others of its cluster."""
+        """Verdicts of this judge: those on this very wording, else those on others of its cluster.
+
+        What answered a question that is only near this one is read for this one first.
+        """
         yes = () if run.query.forced else run.book.yes[::-1]
         nodes = self._stores.timeline.recallable([seq for seq, _ in yes])
         own = [seq for seq, asked in yes if asked == run.wording]
         for seqs in (own, [seq for seq, _ in yes]):
             leads = self._admitted(run, [Lead(node=nodes[seq]) for seq in seqs if seq in nodes])
-            if leads:
+            if leads and run.same:
                 run.cached += len(leads)
                 run.pages.extend(page_of(lead, Way.VERDICT, "verdict") for lead in leads)
                 return
-        yield from ()
+        leads = leads[: self._config.edges_judged]
+        yield from self._court.try_leads(run, leads, Way.VERDICT, "verdict", size=1)
 
     def _jumps(self, run: Run) -> Operation[None]:
         """Pinned by the user: a jump needs no judge, but its door must be near the question."""
@@ -167,14 +177,14 @@ class ExactSearch:
         yield from ()
 
     def _edges(self, run: Run) -> Operation[None]:
-        """Edges that a question like this one has used; what is less alike is read before it is followed."""
+        """Edges that a question like this one has used; what is less alike is read before it is followed.
+
+        Where the search waits to be continued, only those that recall would follow.
+        """
         recall = self._stores.config.recall
+        least = recall.edge_follow if run.waits else self._config.edge_consider
         entries = [c.node.id for c in run.entries[: recall.entries]]
-        paths = [
-            p
-            for p in self._paths(run, entries)
-            if not p.forced and p.similarity >= self._config.edge_consider
-        ]
+        paths = [p for p in self._paths(run, entries) if not p.forced and p.similarity >= least]
         paths.sort(key=lambda p: (-p.similarity, p.target, p.source))
         if self._config.follow is FollowMode.COSINE:
             sure = [p for p in paths if p.similarity >= recall.edge_follow]
@@ -190,10 +200,15 @@ class ExactSearch:
         """The candidates themselves: near misses of the gate. Without this one that is never scanned would be out of reach."""
         resolved = run.evidence.resolve(run.entries)
         leads = [Lead(node=c.node, similarity=c.similarity, lexical=c.lexical) for c in resolved]
-        leads = self._unread(run, self._admitted(run, leads)[: self._config.entries_judged])
+        leads = self._admitted(run, leads)[: self._config.entries_judged]
+        checked = 0 if run.same else self._config.entries_checked
+        sample = [lead for lead in leads[:checked] if lead.node.seq not in run.seen]
+        rest = self._unread(run, leads[checked:])
         if run.waits:
-            leads = [lead for lead in leads if lead.node.seq > run.book.newest]
-        yield from self._court.try_leads(run, leads, Way.ENTRY, "entry", size=self._config.batch)
+            rest = [lead for lead in rest if lead.node.seq > run.book.newest]
+        for part in (sample, rest):
+            size = self._config.batch
+            yield from self._court.try_leads(run, part, Way.ENTRY, "entry", size=size)
 
     def _anchors(self, run: Run) -> Operation[None]:
         """What was found far away before, whatever was asked."""

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from memory.errors import require
 from memory.recall.evidence import Evidence
+from memory.recall.heading import HEADING_VERSION, headed
 from memory.recall.hybrid import Candidate
 from memory.recall.pointer_walk import Question
 from memory.requests import Judgement, NeedVerdicts, Operation, Verdict
@@ -53,7 +54,10 @@ class Lead:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """The state of one search. `cursor` is where the scan stands (0: it did not begin)."""
+    """The state of one search. `cursor` is where the scan stands (0: it did not begin).
+
+    `same` is false while the wording is only near those of its cluster, and was never judged itself.
+    """
 
     query: ExactQuery
     question: Question
@@ -63,6 +67,7 @@ class Run:
     entries: Sequence[Candidate] = ()
     cluster: int | None = None
     wording: int | None = None
+    same: bool = True
     book: Book = field(default_factory=Book)
     judge: str = ""
     trusted: bool = False
@@ -132,9 +137,10 @@ class Court:
         self, run: Run, batch: Sequence[Lead], *, way: Way, reason: str, dead: Sequence[int] = ()
     ) -> Operation[None]:
         """One batch. `dead` are nodes beside it that can never be an answer: a stain may span them."""
+        text = run.question.text
         reply = yield NeedVerdicts(
-            query=run.question.text,
-            candidates=tuple((lead.node.id, lead.node.content) for lead in batch),
+            query=text,
+            candidates=tuple((lead.node.id, headed(lead.node, text)) for lead in batch),
         )
         judgement = self._hear(run, reply)
         if judgement is None:
@@ -186,8 +192,9 @@ class Court:
             return None
         require(isinstance(reply, Judgement), "a verdict request was answered otherwise")
         assert isinstance(reply, Judgement)
-        # What can be an answer at all is decided by the words of this version.
-        run.judge, run.trusted = f"{reply.judge} t{TERMS_VERSION}", reply.trusted
+        # What can be an answer at all is decided by the words of this version, and what was read of it by the heading's.
+        epoch = f"{reply.judge} t{TERMS_VERSION} h{HEADING_VERSION}"
+        run.judge, run.trusted = epoch, reply.trusted
         return reply
 
     def _learn(

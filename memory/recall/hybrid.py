@@ -1,9 +1,10 @@
 """Hybrid search: lexical and vector candidates, scored for the gate and ranked. No policy about evidence.
 
-Two numbers with two duties. The *score* is in 0..1 and comparable between questions, for the gate: word coverage is the
-idf-weighted share of the question's terms, similarity is calibrated; lexical-only hits keep their full score and a fused
-score is never below the lexical one. The *rank* orders the candidates of one question (`memory.recall.ranking`). Source: design
-4.4 "RAG", seed items K8–K10.
+Three numbers with three duties. The *score* is in 0..1 and comparable between questions, and says what may be shown: word
+coverage is the idf-weighted share of the question's terms, similarity is calibrated; lexical-only hits keep their full score and
+a fused score is never below the lexical one. The *rank* orders the candidates of one question (`memory.recall.ranking`). The
+*share* is the chance, by rank, that a candidate rather than any other passage of the pool is what is looked for: it tells
+whether what is shown is enough. Source: design 4.4 "RAG", seed items K8–K10.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from memory.config import RagMode, RecallConfig
 from memory.recall.cohort import Cohort
-from memory.recall.ranking import Asked, Passage, group_of, spread
+from memory.recall.ranking import Asked, Passage, group_of, shares, spread
 from memory.recall.ranking import ranks as rank_all
 from memory.recall.standing import Standing
 from memory.storage.lexical import LexicalHit
@@ -33,7 +34,7 @@ _COMMON_FROM_NODES = 50  # in a smaller store every term is common, and that say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A node with its signals; `score` is for the gate, `rank` for the order."""
+    """A node with its signals: `score` is for what may be shown, `rank` for the order, `share` for when to stop."""
 
     node: Node
     score: float
@@ -42,6 +43,7 @@ class Candidate:
     own: frozenset[str]
     reason: str = "gate"
     rank: float = 0.0
+    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +155,9 @@ class HybridSearch:
         first = {seq for seq, _ in order[:limit]}
         first |= {h.seq for h in hits[:limit]} | {seq for seq, _ in nearest[:limit]}
         scored = [p for p in shown if p.node.seq in first]
-        found.extend(self._chosen(scored, dict(order), terms, vector))
+        chances = shares(ranked, self._config.certainty_scale)
+        chosen = self._chosen(scored, dict(order), terms, vector)
+        found.extend(replace(c, share=chances[c.node.seq]) for c in chosen)
 
     def _beside(self, hits: Sequence[LexicalHit], nearest: Sequence[Scored]) -> list[int]:
         """Places next to the best hits: an answer often has no word of its question."""

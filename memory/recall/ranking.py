@@ -127,6 +127,21 @@ def _standing_of(asked: Asked, passage: Passage, config: RankingConfig) -> float
     return float(said - aged - asked_back)
 
 
+def shares(ranked: Mapping[int, float], scale: float) -> dict[int, float]:
+    """The chance of each passage to be what is looked for, if one of them is: a rank is a log-odds, so they are its softmax.
+
+    Args:
+        ranked: rank by sequence number.
+        scale: what of a rank's difference counts once; the parts of a rank are not independent of each other.
+    """
+    if not ranked:
+        return {}
+    best = max(ranked.values())
+    odds = {seq: math.exp((rank - best) / scale) for seq, rank in ranked.items()}
+    total = sum(odds.values())
+    return {seq: value / total for seq, value in odds.items()}
+
+
 def spread(
     ranked: Mapping[int, float], groups: Mapping[int, str], step: float, limit: int
 ) -> list[tuple[int, float]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from memory.recall.dates import Period, period
 from memory.recall.evidence import Evidence
+from memory.recall.gate import certainty
 from memory.recall.hybrid import Candidate, HybridSearch, Terms, by_score, distinct
 from memory.recall.neighbour_cache import NeighbourCache
 from memory.recall.pointer_walk import PointerWalk, Question
@@ -30,13 +31,16 @@ from memory.values import NodeId, Page, RecallQuery, RecallResult, Role, Scope, 
 
 @dataclass(slots=True)
 class _Run:
-    """What one recall has seen so far."""
+    """What one recall has seen so far. `answered`: a learned pointer of this very question leads to a page."""
 
     query: RecallQuery
     started_s: float
     candidates: int = 0
     scanned: int = 0
     best: float = 0.0
+    beyond: float = 0.0
+    certainty: float = 0.0
+    answered: bool = False
     degraded: list[str] = field(default_factory=list)
     excluded: list[int] = field(default_factory=list)
     widened: tuple[str, ...] = ()
@@ -49,6 +53,7 @@ class Recaller:
         config = stores.config
         self._stores = stores
         self._config = config.recall
+        self._merge = config.learning.merge
         self.cache = NeighbourCache(
             stores.pointers.edges,
             entries_max=config.learning.cache_entries,
@@ -78,7 +83,9 @@ class Recaller:
             raw = yield from self._candidates(looked_up, vector, run, limit, selection)
             pages = self._passing(raw, evidence, question, run)
             pointed = self._pointer_pages(raw, evidence, question)
-            pages = _merged(pages, [p for p in pointed if admits(selection, p.node)])
+            pointed = [p for p in pointed if admits(selection, p.node)]
+            run.answered = any(p.score >= self._merge for p in pointed)
+            pages = _merged(pages, pointed)
             if pages:
                 break
         else:
@@ -137,6 +144,7 @@ class Recaller:
             yield Yield()
         if self._search.vectors_out and "vectors" not in run.degraded:
             run.degraded.append("vectors")
+        run.beyond = max(0.0, 1.0 - sum(c.share for c in found))
         found = [c for c in found if c.node.id not in run.query.exclude]
         run.candidates = len(found)
         return found
@@ -144,15 +152,20 @@ class Recaller:
     def _passing(
         self, raw: Sequence[Candidate], evidence: Evidence, question: Question, run: _Run
     ) -> list[Page]:
-        """The gate: on the raw score, before any boost."""
+        """What may be shown, on the raw score, before any boost; and whether that is enough."""
         found = evidence.resolve(raw)
         vetoed = self._walk.vetoed([c.node.id for c in found], question)
         found = [c for c in found if c.node.id not in vetoed]
         run.best = max((c.score for c in found), default=0.0)
         stated = max((self._weight(c) * c.score for c in found), default=0.0)
         bar = max(self._config.gate, self._config.keep_ratio * stated)
-        kept = distinct([c for c in found if c.score >= bar], self._config.duplicate_overlap)
+        fit = [c for c in found if c.score >= bar]
+        kept = distinct(fit, self._config.duplicate_overlap)
         ranked = sorted(kept, key=lambda c: (-self._boosted(c, run.query), -c.node.seq))
+        shown = ranked[: run.query.pages_max]
+        weak = [c for c in found if c.score < bar]
+        others = [*ranked[len(shown) :], *weak]
+        run.certainty = certainty(shown, others, beyond=run.beyond)
         return [_page(c) for c in ranked]
 
     def _weight(self, candidate: Candidate) -> float:
@@ -250,8 +263,9 @@ class Recaller:
         elapsed_s = self._stores.clock.monotonic_s() - run.started_s
         return RecallResult(
             pages=tuple(shown),
-            passed_gate=run.best >= self._config.gate,
+            passed_gate=run.answered or run.certainty >= self._config.sure,
             best_score=run.best,
+            certainty=run.certainty,
             candidates_seen=run.candidates,
             scanned=run.scanned,
             elapsed_ms=elapsed_s * 1000,

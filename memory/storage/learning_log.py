@@ -171,21 +171,16 @@ class LearningLog:
         row = self._db.row("SELECT id FROM queries WHERE text = ?", (query_key(text),))
         return None if row is None else int(row[0])
 
-    def alike(self, queries: Sequence[int], vector: Vector) -> int | None:
-        """The nearest of some stored queries, if it asks the same in other words. Stricter than what merges K samples."""
+    def likeness(self, queries: Sequence[int], vector: Vector) -> dict[int, float]:
+        """How near some stored queries are to a question, without a ceiling: 1 is the mean of related probe pairs."""
         unique = sorted(set(queries))
         marks = ",".join("?" * len(unique))
         rows = self._db.rows(
             f"SELECT id, vector FROM queries WHERE epoch = ? AND id IN ({marks})",
             (self._epoch_id(), *unique),
         )
-        if not rows:
-            return None
-        cosines = np.stack([unpack(r[1]) for r in rows]) @ vector
-        best = int(np.argmax(cosines))
         low, high = self._store.epoch.question_floor, self._store.epoch.question_ceiling
-        likeness = (float(cosines[best]) - low) / (high - low)
-        return int(rows[best][0]) if likeness >= self._config.same_question else None
+        return {int(r[0]): (float(unpack(r[1]) @ vector) - low) / (high - low) for r in rows}
 
     def cluster(self, text: str, vector: Vector | None) -> int:
         """The cluster of a query, see `keep`."""

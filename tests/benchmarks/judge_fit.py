@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from growbox_app import judging
 from growbox_app.models.calibration import JudgeCalibration
 
-SIGNALS = ("margin", "lift", "explained")
+SIGNALS = ("margin", "lift", "explained", "information")
 FALSE_YES_MAX = 0.03
 """Share of hard wrong passages that the threshold lets pass as a yes."""
 FALSE_NO_MAX = 0.05

@@ -5,8 +5,10 @@ measured is the product. In the same run, on the same texts: plain BM25 over the
 the fusion with one of its parts taken away (lines that begin with `#`). Vectors are kept between runs
 (`recall_embeddings.py`); without the data a set is skipped in words.
 
+Beside the order: what the gate knows of it (`recall_gate.py`), and what the exact layer learns (`recall_learning.py`).
+
 `--data DIR` takes other files of the same shape, `--files a.json b.json` only these of the folder; files are known by their
-content. `--quick` leaves out ablation and scale.
+content. `--quick` leaves out ablation, scale, and of learning the model's part.
 """
 
 from __future__ import annotations
@@ -32,11 +34,15 @@ from memory.values import NodeDraft, NodeId, NodeKind, RecallQuery, Role
 from tests.benchmarks.recall_baselines import bm25_ranking, vector_ranking
 from tests.benchmarks.recall_data import Corpus, sets
 from tests.benchmarks.recall_embeddings import EmbeddingCache
+from tests.benchmarks.recall_gate import Gated, gate_figures
+from tests.benchmarks.recall_learning import measured as learned
 from tests.benchmarks.recall_scale import SIZES, Scale
 from tests.fakes.driver import drive
 from tests.fakes.events import EventRecorder
 
 DEPTH = 20
+UNANSWERABLE = "5"
+"""The category of conversations' questions whose answer was never said: the gate has nothing to know there."""
 CONFIG = MemoryConfig(
     vectors=VectorConfig(host=False), rest=RestConfig(texts_per_run=512, fatigue_history=1)
 )
@@ -117,9 +123,10 @@ class Store:
         engine.close()
         return Ranking(corpus=self.corpus, found=found)
 
-    def precision(self) -> dict[str, float]:
-        """Of what passes the gate: how much was meant, and how much of what was meant passes."""
+    def recalled(self) -> tuple[list[Gated], dict[str, float]]:
+        """What the gate says to each question; and of what may be shown how much was meant, and how much of that is shown."""
         engine = self._open(CONFIG)
+        rows: list[Gated] = []
         sharp: list[float] = []
         full: list[float] = []
         for question in self.corpus.questions:
@@ -128,10 +135,21 @@ class Store:
             if result.pages:
                 sharp.append(right / len(result.pages))
             full.append(right / len(question.gold))
+            if question.category == UNANSWERABLE:
+                continue
+            rows.append(
+                Gated(
+                    certainty=result.certainty,
+                    best_score=result.best_score,
+                    passed=result.passed_gate,
+                    shown=right > 0,
+                )
+            )
         engine.close()
-        return {
-            "precision_gate_precision": statistics.fmean(sharp) if sharp else 0.0,
-            "precision_gate_recall": statistics.fmean(full),
+        name = self.corpus.name
+        return rows, {
+            f"{name}_gate_precision": statistics.fmean(sharp) if sharp else 0.0,
+            f"{name}_gate_recall": statistics.fmean(full),
         }
 
 
@@ -233,8 +251,10 @@ class Run:
         self.figures |= self._figures(words, "_bm25")
         meaning = [Ranking(corpus=c, found=vector_ranking(c, self._cache, DEPTH)) for c in corpora]
         self.figures |= self._figures(meaning, "_vectors")
-        if name == "precision":
-            self.figures |= stores[0].precision()
+        asked = [s.recalled() for s in stores]
+        self.figures |= gate_figures(name, [row for rows, _ in asked for row in rows])
+        if len(stores) == 1:
+            self.figures |= asked[0][1]
         if self._quick:
             return
         for label, changes in ABLATION.items():
@@ -284,6 +304,10 @@ def main() -> None:
         for name, corpora in found.items():
             if corpora:
                 run.measure(name, corpora)
+        if found["locomo"]:
+            run.figures |= learned(
+                found["locomo"], ("gold",) if options.quick else ("gold", "model")
+            )
         if not options.quick:
             run.scale(found)
     finally:

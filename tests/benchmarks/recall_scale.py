@@ -106,12 +106,19 @@ class Scale:
         return figures
 
     def _queries(self) -> dict[str, RecallQuery]:
-        """The ways to ask: everything, one kind, one project, half the time."""
+        """The ways to ask: everything, one kind, one project, half the time, and all of these at once (a node of 300)."""
         return {
             "": RecallQuery(text=""),
             "_kind": RecallQuery(text="", kinds=frozenset({NodeKind.MESSAGE})),
             "_project": RecallQuery(text="", project_id=self._project, scope=Scope.PROJECT),
             "_dates": RecallQuery(text="", since_ms=self._now_ms - self._nodes // 2 * _HOUR_MS),
+            "_few": RecallQuery(
+                text="",
+                kinds=frozenset({NodeKind.CHUNK}),
+                project_id=self._project,
+                scope=Scope.PROJECT,
+                since_ms=self._now_ms - self._nodes // 10 * _HOUR_MS,
+            ),
         }
 
     def _ask(self, engine: MemoryEngine, query: RecallQuery) -> list[float]:

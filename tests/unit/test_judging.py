@@ -64,7 +64,9 @@ def test_signals_grow_with_what_the_passage_explains() -> None:
     helpful = judging.signals(p.Reading(margin=2.0, query=(-1.0, -1.0, -1.0)), BLANK)
     useless = judging.signals(p.Reading(margin=-2.0, query=(-4.0, -6.0, -2.5)), BLANK)
     assert all(helpful[name] > useless[name] for name in helpful)
-    assert helpful["explained"] == pytest.approx(0.75)
+    assert helpful["explained"] == pytest.approx(8 / 12)  # of 3, 5 and 1 nats, 4 count at most
+    assert helpful["information"] == pytest.approx(3.0)
+    assert useless["information"] == pytest.approx(-(0.5**0.5))
 
 
 def test_a_shouted_yes_counts_no_more_than_a_clear_one() -> None:

@@ -257,14 +257,56 @@ def test_a_verdict_stands_for_the_same_question_in_other_words(world):
     assert ids(world.search("Title: zebra!")) == [crane.id]
 
 
-def test_a_question_that_is_only_like_another_shares_nothing_with_it(world):
+LARGE, SMALL = "name the title of the large zebra", "name the title of the small zebra"
+"""Near, by the hash embedder, but not the same."""
+
+
+def test_what_was_read_for_a_question_near_this_one_is_checked_on_a_sample(world):
+    for n in range(8):
+        world.say(f"the title of zebra number{n}x")
+    fill(world, 20)
+    world.digest()
+    first = world.search(LARGE, judgements_max=8)
+    near = world.search(SMALL, judgements_max=8)
+    again = world.search(SMALL, judgements_max=8)
+    checked = ExactConfig().entries_checked
+    assert (first.judged, near.judged, again.judged) == (8, checked, 0)
+    assert len(set(world.judge.read)) == 8
+    forced = world.search(SMALL, judgements_max=8, forced=True)
+    assert forced.judged == 8
+
+
+def test_a_question_near_another_is_answered_by_what_the_other_was_refused(world):
     fact = world.say("heron title of the zebra")
     fill(world, 20)
     world.digest()
-    world.search("name the title of the large zebra", judgements_max=100)
+    world.search(LARGE, judgements_max=100)
     assert fact.content in world.judge.read
     world.judge.yes = {"heron"}
-    assert ids(world.search("name the title of the small zebra")) == [fact.id]
+    assert ids(world.search(SMALL)) == [fact.id]
+
+
+def test_what_answered_a_question_near_this_one_is_read_before_it_is_shown(world):
+    fact = world.say("heron title of the zebra")
+    fill(world, 20)
+    world.digest()
+    world.judge.yes = {"heron"}
+    world.search(LARGE)
+    world.judge.read.clear()
+    found = world.search(SMALL)
+    assert [(p.node.id, p.way) for p in found.pages] == [(fact.id, Way.VERDICT)]
+    assert world.judge.read == [fact.content]
+    assert world.search(SMALL).judged == 0
+
+
+def test_the_judge_reads_when_and_by_whom_it_was_said(world):
+    world.say("heron zebra title", created_at_ms=1_683_547_200_000)
+    world.search("zebra title")
+    world.search("zebra 的名字")
+    assert world.judge.headed == [
+        "[8 May, 2023] User: heron zebra title",
+        "[2023年5月8日] 用户：heron zebra title",
+    ]
 
 
 def test_another_judge_reads_anew(world):

@@ -80,6 +80,37 @@ def test_the_same_question_gives_the_same_pages(full):
     assert first.pages == second.pages
 
 
+def test_what_is_shown_is_not_enough_where_others_fit_as_well(full):
+    """Nothing is held back for it; a page that this very question has used is enough."""
+    for n in range(30):
+        full.say(f"the heron log says number{n}")
+    full.digest()
+    question = "what does the heron log say?"
+    asked = full.say(question)
+    result = full.recall(question, exclude=frozenset({asked.id}))
+    assert len(result.pages) == 6
+    assert (result.best_score >= 0.5, result.passed_gate) == (True, False)
+    assert result.certainty < 0.5
+    full.engine.learn_used(query=question, question_id=asked.id, used=(result.pages[0],))
+    again = full.recall(question, exclude=frozenset({asked.id}))
+    assert {p.node.id for p in again.pages} == {p.node.id for p in result.pages}
+    assert again.certainty < 0.5
+    assert again.passed_gate
+
+
+def test_echoes_of_a_question_do_not_make_the_search_unsure(full):
+    fact = full.say("the heron log is kept in Oslo")
+    full.digest()
+    question = "where is the heron log kept?"
+    before = full.recall(question)
+    for _ in range(10):
+        full.say(question)
+    full.digest()
+    after = full.recall(question)
+    assert [p.node.id for p in after.pages] == [fact.id]
+    assert (before.passed_gate, after.passed_gate) == (True, True)
+
+
 def test_the_question_itself_is_no_evidence(world):
     asked = world.say("quokka habitat")
     assert world.found("quokka habitat", exclude=frozenset({asked.id})) == []
