@@ -12,7 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from growbox_app.audit_log import Decided
+from growbox_app.endpoints.face import Endpoints
 from growbox_app.ingest.report import IngestReport
+from growbox_app.library_face import LibraryFace
+from growbox_app.shadow.values import RestoreReport
+from growbox_app.toolbox.face import Tools
 from memory.events import Event
 from memory.values import (
     AuditReport,
@@ -69,6 +74,32 @@ class ProblemCode(StrEnum):
     NO_NETWORK = "no_network"
     CHECKSUM = "checksum"
     NO_PROJECT_FOLDER = "no_project_folder"
+    FOLDER_TOO_WIDE = "folder_too_wide"
+    TOO_MANY_FOLDERS = "too_many_folders"
+    EXPORT_FAILED = "export_failed"
+    RESTORE_FAILED = "restore_failed"
+    RESTORE_IN_TURN = "restore_in_turn"
+    RESTORE_BESIDE_TASK = "restore_beside_task"
+    ENDPOINT_ADDRESS = "endpoint_address"
+    ENDPOINT_OFFLINE = "endpoint_offline"
+    ENDPOINT_UNREACHABLE = "endpoint_unreachable"
+    ENDPOINT_TLS = "endpoint_tls"
+    ENDPOINT_KEY = "endpoint_key"
+    ENDPOINT_KEY_FORM = "endpoint_key_form"
+    ENDPOINT_KEYRING = "endpoint_keyring"
+    ENDPOINT_MODEL = "endpoint_model"
+    ENDPOINT_NO_MODEL = "endpoint_no_model"
+    ENDPOINT_REDIRECT = "endpoint_redirect"
+    ENDPOINT_TIMEOUT = "endpoint_timeout"
+    ENDPOINT_BUSY = "endpoint_busy"
+    ENDPOINT_ERROR = "endpoint_error"
+    ENDPOINT_PROTOCOL = "endpoint_protocol"
+    ENDPOINT_BROKEN = "endpoint_broken"
+    ENDPOINT_EMPTY = "endpoint_empty"
+    ENDPOINT_SHORTENED = "endpoint_shortened"
+    ENDPOINT_TOO_LONG = "endpoint_too_long"
+    SERVER_INVALID = "server_invalid"
+    SECRETS = "secrets"
     INTERNAL = "internal"
 
 
@@ -145,7 +176,13 @@ class DeepSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStats:
-    """What a turn cost. Times in seconds, `reused_tokens` came from the KV cache."""
+    """What a turn cost. Times in seconds, `reused_tokens` came from the KV cache.
+
+    Over all its `rounds`: `read_tokens` were new to the model and `kept_tokens` came from the cache; of its calls, `invalid_calls` were none
+    that could be understood, `cut_calls` broke off, `repeated_calls` were made again for nothing. `degenerate`: the model ran in
+    a circle and was ended. `answered_by` names model and host of a server that answered; `reuse_known` False: it does not say what
+    it reused.
+    """
 
     prompt_tokens: int = 0
     reused_tokens: int = 0
@@ -154,6 +191,15 @@ class TurnStats:
     decode_s: float = 0.0
     first_token_s: float = 0.0
     recall_ms: float = 0.0
+    rounds: int = 0
+    read_tokens: int = 0
+    kept_tokens: int = 0
+    invalid_calls: int = 0
+    cut_calls: int = 0
+    repeated_calls: int = 0
+    degenerate: bool = False
+    reuse_known: bool = True
+    answered_by: str = ""
 
     @property
     def tokens_per_s(self) -> float:
@@ -207,13 +253,134 @@ class MemoriesFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    """The model calls an executor; the end is a `ToolCalled` with the same `call_id`."""
+
+    call_id: int
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """The model called an executor; `result` is its one-line summary."""
+    """A call has ended; `result` is its one-line summary, `output` what the model was given of it.
+
+    `checkpoint` names the state of the project before the call (empty: it changed nothing), `paths` what it changed. `edited`:
+    the user changed the call before he allowed it.
+    """
 
     name: str
     arguments: str
     result: str
     ok: bool
+    call_id: int = 0
+    output: str = ""
+    seconds: float = 0.0
+    checkpoint: str = ""
+    paths: tuple[str, ...] = ()
+    edited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffHunk:
+    """One hunk of a change, as a unified diff shows it. `index` is its number within the approval.
+
+    `editable`: the user may write something else in the place of `text`.
+    """
+
+    index: int
+    path: str
+    header: str
+    lines: tuple[str, ...]
+    editable: bool = False
+
+    @property
+    def text(self) -> str:
+        """What would stand there, without the last line end."""
+        return "\n".join(line[1:].removesuffix("\r") for line in self.lines if line[:1] in " +")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandPart:
+    """One command of a command line, with the worst that is known of it. `reason` is a key of `safety.reason`."""
+
+    text: str
+    risk: str
+    reason: str
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+class ApprovalScope(StrEnum):
+    """For how much an approval holds."""
+
+    ONCE = "once"
+    PATH = "path"
+    """This path, or this command's shape, in this project."""
+    PROJECT = "project"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A call that waits for the user. `reason` is a key of `safety.reason`, with its fields in `details`.
+
+    `scopes` are what an answer may choose; `hunks` can be accepted one by one, a `command` cannot: `parts` are what it is made
+    of. `editable`: the user may give another command. `edited`: this is what he has made of the call; it is asked about again.
+    """
+
+    id: int
+    executor: str
+    arguments: str
+    risk: str
+    reason: str
+    details: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    whole: str = ""
+    """All arguments of a call that nothing else here shows, line by line."""
+    cwd: str = ""
+    paths: tuple[str, ...] = ()
+    hunks: tuple[DiffHunk, ...] = ()
+    scopes: tuple[ApprovalScope, ...] = (ApprovalScope.ONCE,)
+    parts: tuple[CommandPart, ...] = ()
+    editable: bool = False
+    edited: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswer:
+    """What the user says. `hunks` None accepts all; `word` goes to the model with a refusal.
+
+    `texts` stand for the `text` of some accepted hunks, `command` for that of the call (empty: as it is). What was edited is
+    judged again, and allowed once only.
+    """
+
+    id: int
+    allowed: bool
+    scope: ApprovalScope = ApprovalScope.ONCE
+    hunks: frozenset[int] | None = None
+    word: str = ""
+    texts: Mapping[int, str] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def edits(self) -> bool:
+        """Whether the call was changed, other than by leaving parts of it out."""
+        return bool(self.texts or self.command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAsked:
+    """The turn waits for `Assistant.answer_approval`; without an answer the call is denied."""
+
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalEnded:
+    """An approval is over. `by`: user | timeout | stop."""
+
+    id: int
+    allowed: bool
+    by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +402,16 @@ class TurnFinished:
 
 
 TurnEvent: TypeAlias = (
-    TurnAccepted | PhaseChanged | TextDelta | MemoriesFound | ToolCalled | Notice | TurnFinished
+    TurnAccepted
+    | PhaseChanged
+    | TextDelta
+    | MemoriesFound
+    | ToolStarted
+    | ToolCalled
+    | ApprovalAsked
+    | ApprovalEnded
+    | Notice
+    | TurnFinished
 )
 
 
@@ -330,6 +506,8 @@ class AskRequest:
     """Messages and memories the user points at: they stand in the prompt, and a jump to them is learned."""
     found: tuple[UsedMemory, ...] = ()
     """What a search of the past has found for this question: it stands in the prompt."""
+    waits: bool = False
+    """Waits while another turn runs, instead of being refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +522,11 @@ class SearchHit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusChanged:
     """The model process or the background changed state; pull `engine_status()`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsChanged:
+    """A server of tools was set up, changed, or is doing differently; pull `tools.servers()`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +555,12 @@ class RaiseWindow:
 
 
 AppEvent: TypeAlias = (
-    StatusChanged | ConversationsChanged | MemoryChanged | DeepSearchChanged | RaiseWindow
+    StatusChanged
+    | ConversationsChanged
+    | MemoryChanged
+    | DeepSearchChanged
+    | ToolsChanged
+    | RaiseWindow
 )
 Unsubscribe: TypeAlias = Callable[[], None]
 ProgressSink: TypeAlias = Callable[[Progress], None]
@@ -427,6 +615,22 @@ class Assistant(Protocol):
         """How the search of the past for a stored answer ended; None when there was none."""
         ...
 
+    def answer_approval(self, answer: ApprovalAnswer) -> None:
+        """Lets a waiting call run, or not; an answer to one that is over changes nothing."""
+        ...
+
+    async def restore(self, checkpoint: str, *, force: bool = False) -> RestoreReport:
+        """Puts a project's files back to what they were before a call, but for what somebody else has changed since.
+
+        Such files are conflicts, and nothing is done unless forced. The report names the checkpoint that undoes this. Refused while a
+        turn or a background command of the project runs: it would write on top.
+        """
+        ...
+
+    async def decisions(self, count: int) -> tuple[Decided, ...]:
+        """The newest decisions about calls, newest first."""
+        ...
+
     async def attach(self, *, name: str, text: str) -> Attachment:
         """Stores a large paste or a dropped text file as a document node."""
         ...
@@ -437,8 +641,10 @@ class Assistant(Protocol):
         """Adds files and folders to the memory. Cancel by cancelling the task: what is done stays, and a new call goes on."""
         ...
 
-    def prepare(self, conversation_id: ConversationId | None) -> None:
-        """Says which conversation a question is likely in next (None: a new one); returns at once, never raises.
+    def prepare(
+        self, conversation_id: ConversationId | None, *, project_id: ProjectId | None = None
+    ) -> None:
+        """Says which conversation a question is likely in next (None: a new one, of that project); returns at once, never raises.
 
         The model reads ahead what its prompt certainly begins with; the next turn cancels that.
         """
@@ -467,6 +673,10 @@ class Assistant(Protocol):
 
     def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
         """The memories and figures stored with an answer."""
+        ...
+
+    def calls_of(self, answer: Node) -> tuple[ToolCalled, ...]:
+        """The calls stored with an answer, in order; long output as its beginning and end."""
         ...
 
     async def node(self, node_id: NodeId) -> Node | None:
@@ -547,6 +757,21 @@ class Assistant(Protocol):
 
     async def select_model(self, model_id: str) -> None:
         """Uses another chat model from now on."""
+        ...
+
+    @property
+    def library(self) -> LibraryFace:
+        """What was decided about projects; moving, exporting and forgetting conversations."""
+        ...
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Servers that can answer instead of the model of this machine."""
+        ...
+
+    @property
+    def tools(self) -> Tools:
+        """Servers that bring tools, and what was learned about tools."""
         ...
 
     def setting(self, key: str) -> object:

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 
-from growbox_app import instance
+from growbox_app import instance, paths
+from growbox_app.agent.aftermath import Aftermath
 from growbox_app.agent.deep_search import DeepSearches, search_of
+from growbox_app.agent.hands import HandParts, Hands
 from growbox_app.agent.loop import AgentLoop, LoopParts
 from growbox_app.agent.turn import decode_trace
 from growbox_app.agent.warmth import IDLE_S, Idleness, Warmth
 from growbox_app.api import (
     AppEvent,
+    ApprovalAnswer,
     AskRequest,
     Attachment,
     ConversationsChanged,
@@ -36,6 +39,8 @@ from growbox_app.api import (
     RaiseWindow,
     SearchHit,
     StatusChanged,
+    ToolCalled,
+    ToolsChanged,
     TurnAccepted,
     TurnEvent,
     TurnFinished,
@@ -43,18 +48,30 @@ from growbox_app.api import (
     Unsubscribe,
     UsedMemory,
 )
+from growbox_app.approvals import Approvals
+from growbox_app.audit_log import AuditLog, Decided
 from growbox_app.background import Background
+from growbox_app.checkpoints import Checkpoints
 from growbox_app.clock import SystemClock
+from growbox_app.endpoints.chat import chat_models
+from growbox_app.endpoints.room import EndpointRoom
 from growbox_app.engine import entry
 from growbox_app.engine.client import Target
 from growbox_app.engine.kv_files import KvFiles
 from growbox_app.engine.supervisor import EngineSupervisor, LoadSpec
 from growbox_app.event_fan import EventFan
+from growbox_app.executors.base import CallContext
+from growbox_app.executors.confinement import Sandbox
 from growbox_app.executors.memory_get import MemoryGet
 from growbox_app.executors.memory_search import MemorySearch
+from growbox_app.executors.project_tools import project_tools
 from growbox_app.executors.registry import Registry
+from growbox_app.executors.task_board import TaskBoard
+from growbox_app.forgetting import UNDO_S, ForgetParts, Forgetter
+from growbox_app.grants import GrantBook
 from growbox_app.ingest.cutting import cuts_of
 from growbox_app.ingest.report import IngestReport
+from growbox_app.library import Library, LibraryParts
 from growbox_app.logging_setup import log_to, stop_logging
 from growbox_app.memory_service import MemoryService, Priority
 from growbox_app.model_room import ModelRoom
@@ -62,10 +79,16 @@ from growbox_app.models.calibration import embedder_epoch
 from growbox_app.oracle import EngineOracle, judge_skills
 from growbox_app.power import saving_power
 from growbox_app.problems import problem_of
+from growbox_app.projects import ProjectBook
 from growbox_app.relay import AskRelay
+from growbox_app.safety.values import Mode, Rules
+from growbox_app.secrets import Backend, Secrets, system_backend
 from growbox_app.settings.store import SettingsStore
+from growbox_app.shadow.values import CheckpointTrouble, RestoreReport
+from growbox_app.slots import LoopKind, Slots, SlotsFull
 from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
+from growbox_app.toolbox.box import Toolbox
 from memory.config import MemoryConfig
 from memory.errors import MemoryEngineError
 from memory.ports import Clock
@@ -110,6 +133,12 @@ class Options:
     listen: bool = True
     idle_s: float = IDLE_S
     saving_power: Callable[[], bool] = saving_power
+    find_keyring: Callable[[], Backend | None] = system_backend
+    guided: bool = True
+    constrained: bool = True
+    seed: int = 0
+    """See `LoopParts`."""
+    undo_s: float = UNDO_S
 
 
 class GrowBox:
@@ -120,10 +149,21 @@ class GrowBox:
     ) -> None:
         self._options = options or Options()
         self._data_path = data_path
-        self._own_folders = (data_path, models_path)
+        self._own_folders = (data_path, models_path, paths.cache_path())
         self._settings = SettingsStore(data_path)
         self._models = ModelRoom(models_path, self._settings)
         self._fan = EventFan()
+        self._secrets = Secrets(self._options.find_keyring)
+        self._endpoints = EndpointRoom(
+            data_path, self._settings, self._secrets, lambda: self._fan.tell(StatusChanged())
+        )
+        self._tools = Toolbox(
+            data_path,
+            self._secrets,
+            self._options.clock,
+            offline=lambda: bool(self._settings.get("network.offline")),
+            changed=lambda: self._fan.tell(ToolsChanged()),
+        )
         self._tasks = TaskGroup()
         self._engine = EngineSupervisor(
             target=self._options.engine_target,
@@ -142,20 +182,16 @@ class GrowBox:
             may_read=self._may_read_past,
             quiet=lambda: self._warmth.settled(),
         )
-        parts = LoopParts(
-            memory=self._memory,
-            engine=self._engine,
-            registry=Registry(
-                [
-                    MemoryGet(self._memory, paused=self._memory_paused),
-                    MemorySearch(self._memory, paused=self._memory_paused),
-                ]
-            ),
-            kv=self._kv,
-            settings=self._settings,
-            clock=self._options.clock,
-            past=self._past,
-        )
+        self._slots = Slots()
+        self._approvals = Approvals()
+        self._checkpoints = Checkpoints(data_path, self._options.clock)
+        self._board = TaskBoard()
+        self._sandbox = Sandbox(self._own_folders)
+        self._aftermath = Aftermath(self._checkpoints, self._board)
+        self._audit = AuditLog(data_path, self._options.clock)
+        self._grants = GrantBook(data_path)
+        self._library = self._make_library()
+        parts = self._loop_parts()
         self._loop = AgentLoop(parts)
         idleness = Idleness(idle_s=self._options.idle_s, saving_power=self._options.saving_power)
         self._warmth = Warmth(parts, self._loop, idleness)
@@ -163,9 +199,90 @@ class GrowBox:
         self._cancelled: asyncio.Event | None = None
         self._turn_ended = asyncio.Event()
         self._turn_ended.set()
+        self._endpoints.busy = lambda: not self._turn_ended.is_set()
+        self._unheld = asyncio.Event()
+        self._unheld.set()
         self._closed = False
         self._loading: asyncio.Task[None] | None = None
         tr.use(str(self._settings.get("general.language")))
+
+    def _loop_parts(self) -> LoopParts:
+        """What a turn works with."""
+        return LoopParts(
+            memory=self._memory,
+            engine=self._engine,
+            registry=self._registry(),
+            kv=self._kv,
+            chat=chat_models(self._endpoints, self._engine, self._kv, self._options.clock),
+            settings=self._settings,
+            clock=self._options.clock,
+            past=self._past,
+            hands=self._hands(),
+            workspace=self._library.workspace,
+            scope=self._library.scope,
+            guided=self._options.guided,
+            constrained=self._options.constrained,
+            seed=self._options.seed,
+        )
+
+    def _registry(self) -> Registry:
+        """Everything that a turn may call."""
+        return Registry(
+            [
+                MemoryGet(self._memory, paused=self._memory_paused),
+                MemorySearch(
+                    self._memory,
+                    paused=self._memory_paused,
+                    now_ms=self._options.clock.now_ms,
+                    scope=self._library.scope,
+                ),
+            ],
+            project_tools(self._memory, self._board, self._sandbox, paused=self._memory_paused),
+            foreign=self._tools.foreign,
+            rank=self._tools.rank,
+        )
+
+    def _hands(self) -> Hands:
+        """What performs a call, with the user's rules and grants."""
+        parts = HandParts(
+            approvals=self._approvals,
+            checkpoints=self._checkpoints,
+            aftermath=self._aftermath,
+            audit=self._audit,
+            grants=self._grants,
+            lessons=self._tools.lessons,
+            clock=self._options.clock,
+            rules=self._rules,
+        )
+        return Hands(parts)
+
+    def _make_library(self) -> Library:
+        """Projects, conversations, and what is forgotten."""
+        forgetter = Forgetter(
+            ForgetParts(
+                memory=self._memory,
+                kv=self._kv,
+                checkpoints=self._checkpoints,
+                audit=self._audit,
+                tasks=self._tasks,
+                quiet=self._quiet,
+                stop_turn=self._stop_turn,
+                unlearn=self._tools.forget_conversation,
+                changed=lambda: self._fan.tell(ConversationsChanged()),
+                beside=(*self._own_folders[1:], self._data_path / "kv"),
+                undo_s=self._options.undo_s,
+            )
+        )
+        parts = LibraryParts(
+            memory=self._memory,
+            book=ProjectBook(self._data_path),
+            grants=self._grants,
+            forgetter=forgetter,
+            data_path=self._data_path,
+            default_mode=lambda: Mode(str(self._settings.get("agent.mode"))),
+            changed=lambda: self._fan.tell(ConversationsChanged()),
+        )
+        return Library(parts)
 
     # -- life ---------------------------------------------------------------------------------
     async def start(self, progress: ProgressSink) -> None:
@@ -182,6 +299,10 @@ class GrowBox:
         self._fan.subscribe(self._background.wake)
         self._fan.subscribe(self._warmth.wake)
         self._background.start()
+        self._tasks.start("recover", self._checkpoints.recover())
+        self._tasks.start("forget", self._library.resume())
+        if self._settings.get("agent.confined"):
+            self._tasks.start("sandbox", asyncio.to_thread(self._sandbox.open))
         self._start_load(progress)
 
     def _open_memory(self) -> MemoryEngine:
@@ -215,6 +336,9 @@ class GrowBox:
             async with asyncio.timeout(END_S):
                 await self._turn_ended.wait()
         self._background.stop()
+        await asyncio.to_thread(self._board.close)
+        await self._tools.close()
+        await self._aftermath.close()
         await self._past.close()
         await self._warmth.close()
         await self._tasks.cancel_all()
@@ -271,6 +395,15 @@ class GrowBox:
     def _memory_paused(self) -> bool:
         return bool(self._settings.get("memory.paused"))
 
+    def _rules(self, scene: CallContext) -> Rules:
+        """What the user has decided about calls, but for the grants of the project."""
+        return Rules(
+            workspace=scene.workspace,
+            mode=self._library.mode(scene.project_id, scene.workspace),
+            offline=bool(self._settings.get("network.offline")),
+            private=self._own_folders,
+        )
+
     def _may_read_past(self) -> bool:
         """Whether the past may be read when nobody has asked for it. Not on the loop's thread: it looks at the battery."""
         wanted = bool(self._settings.get("memory.search_past")) and not self._memory_paused()
@@ -285,6 +418,9 @@ class GrowBox:
     # -- turns --------------------------------------------------------------------------------
     async def ask(self, request: AskRequest) -> AsyncGenerator[TurnEvent, None]:
         """See `Assistant.ask`."""
+        await self._unheld.wait()
+        while request.waits and not self._turn_ended.is_set():
+            await self._turn_ended.wait()
         if not self._turn_ended.is_set() or self._closed:
             raise ProblemError(Problem(code=ProblemCode.BUSY))
         self._turn_ended.clear()
@@ -314,10 +450,47 @@ class GrowBox:
             self._warmth.turn_ended()
             self._past.turn_ended(answer)
 
+    @contextlib.asynccontextmanager
+    async def _quiet(self) -> AsyncGenerator[None, None]:
+        """No turn runs in here, and the past is not read; a question that comes waits."""
+        while not self._turn_ended.is_set():
+            await self._turn_ended.wait()
+        self._turn_ended.clear()
+        self._unheld.clear()
+        try:
+            await self._past.stop()
+            yield
+        finally:
+            self._turn_ended.set()
+            self._unheld.set()
+
+    async def _stop_turn(self) -> None:
+        await self.stop()
+        await self._turn_ended.wait()
+
     async def stop(self) -> None:
         """See `Assistant.stop`."""
         if self._cancelled is not None:
             self._cancelled.set()
+
+    def answer_approval(self, answer: ApprovalAnswer) -> None:
+        """See `Assistant.answer_approval`."""
+        self._approvals.answer(answer)
+
+    async def restore(self, checkpoint: str, *, force: bool = False) -> RestoreReport:
+        """See `Assistant.restore`."""
+        if not self._turn_ended.is_set():
+            raise ProblemError(Problem(code=ProblemCode.RESTORE_IN_TURN))
+        try:
+            task = self._board.running_in(await self._checkpoints.root_of(checkpoint))
+            if task is not None:
+                fields = {"command": task.words}
+                raise ProblemError(Problem(code=ProblemCode.RESTORE_BESIDE_TASK, fields=fields))
+            return await self._checkpoints.restore(checkpoint, force=force)
+        except CheckpointTrouble as trouble:
+            raise ProblemError(
+                Problem(code=ProblemCode.RESTORE_FAILED, detail=str(trouble))
+            ) from trouble
 
     async def answer_again(self, answer_id: NodeId) -> AsyncGenerator[TurnEvent, None]:
         """See `Assistant.answer_again`."""
@@ -360,9 +533,11 @@ class GrowBox:
             raise ProblemError(Problem(code=ProblemCode.INTERNAL, detail=f"no answer {answer_id}"))
         return answer, question
 
-    def prepare(self, conversation_id: ConversationId | None) -> None:
+    def prepare(
+        self, conversation_id: ConversationId | None, *, project_id: ProjectId | None = None
+    ) -> None:
         """See `Assistant.prepare`."""
-        self._warmth.prepare(conversation_id)
+        self._warmth.prepare(conversation_id, in_project=project_id is not None)
 
     async def prepared(self, seconds: float) -> bool:
         """Waits, at most so long, until nothing is being prepared; for benchmarks. False: it still was."""
@@ -375,6 +550,10 @@ class GrowBox:
     async def settle(self, seconds: float) -> None:
         """Waits, at most so long, until new memories are indexed; for faces that end right after a turn."""
         await self._background.settle(seconds)
+
+    async def decisions(self, count: int) -> tuple[Decided, ...]:
+        """See `Assistant.decisions`."""
+        return await asyncio.to_thread(self._audit.recent, count)
 
     async def attach(self, *, name: str, text: str) -> Attachment:
         """See `Assistant.attach`."""
@@ -397,9 +576,12 @@ class GrowBox:
             characters_max=self._options.config.rest.chunk_characters,
             own_folders=self._own_folders,
         )
-        work = Ingestion(parts, progress, project_id).run(paths)
+        run = Ingestion(parts, progress, project_id).run
         try:
-            report: IngestReport = await self._tasks.start("ingest", work)
+            async with self._slots.queued(LoopKind.INGEST):
+                report: IngestReport = await self._tasks.start("ingest", run(paths))
+        except SlotsFull as error:
+            raise ProblemError(Problem(code=ProblemCode.BUSY)) from error
         except MemoryEngineError as error:
             raise ProblemError(problem_of(error)) from error
         return report
@@ -407,16 +589,11 @@ class GrowBox:
     # -- reading ------------------------------------------------------------------------------
     async def projects(self) -> tuple[Project, ...]:
         """See `Assistant.projects`."""
-        return await self._guarded(lambda engine: engine.projects())
+        return await self._library.projects()
 
     async def open_project(self, path: Path) -> Project:
         """See `Assistant.open_project`."""
-        real = await asyncio.to_thread(lambda: path.expanduser().resolve())
-        if not await asyncio.to_thread(real.is_dir):
-            fields = {"path": str(path)}
-            raise ProblemError(Problem(code=ProblemCode.NO_PROJECT_FOLDER, fields=fields))
-        name = real.name or str(real)
-        return await self._guarded(lambda engine: engine.open_project(str(real), name))
+        return await self._library.open_project(path)
 
     async def conversations(self) -> tuple[Conversation, ...]:
         """See `Assistant.conversations`."""
@@ -435,6 +612,10 @@ class GrowBox:
         """See `Assistant.trace_of`."""
         trace = decode_trace(answer.trace)
         return trace.memories, trace.stats
+
+    def calls_of(self, answer: Node) -> tuple[ToolCalled, ...]:
+        """See `Assistant.calls_of`."""
+        return decode_trace(answer.trace).calls
 
     async def node(self, node_id: NodeId) -> Node | None:
         """See `Assistant.node`."""
@@ -542,6 +723,10 @@ class GrowBox:
         if not self._turn_ended.is_set():
             raise ProblemError(Problem(code=ProblemCode.BUSY))
         before = self._settings.get("models.chat")
+        answered = self._endpoints.chosen() is not None
+        await self._endpoints.choose("")
+        if answered and model_id == self._loaded_id():
+            return  # it is there already
         await self.change_setting("models.chat", model_id)
         try:
             spec = await self._spec(lambda _progress: None)
@@ -552,6 +737,21 @@ class GrowBox:
             self._loading.cancel()
         await self._kv.save(at_least=1)
         self._engine.use(spec)
+
+    @property
+    def library(self) -> Library:
+        """See `Assistant.library`."""
+        return self._library
+
+    @property
+    def endpoints(self) -> EndpointRoom:
+        """See `Assistant.endpoints`."""
+        return self._endpoints
+
+    @property
+    def tools(self) -> Toolbox:
+        """See `Assistant.tools`."""
+        return self._tools
 
     def setting(self, key: str) -> object:
         """See `Assistant.setting`."""
@@ -567,6 +767,8 @@ class GrowBox:
             raise ProblemError(problem) from error
         if key == "general.language":
             tr.use(str(value))
+        if key == "network.offline":
+            self._tools.network_changed()
 
 
 def _scripted_spec(context_tokens: int) -> LoadSpec:

@@ -12,12 +12,13 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from growbox_app import doctor, paths
+from growbox_app import cli_tools, doctor, paths
 from growbox_app.api import (
+    ApprovalAsked,
     EnginePhase,
     Notice,
     Problem,
@@ -33,7 +34,7 @@ from growbox_app.ingest.words import fields_of, report_from, skipped_line
 from growbox_app.ingest.words import sentence as ingest_sentence
 from growbox_app.instance import Frame, hand_over
 from growbox_app.problems import sentence
-from growbox_app.relay import request_of
+from growbox_app.relay import export_of, request_of, unattended
 from growbox_app.report import TurnReport, problem_fields, problem_from
 from growbox_app.text import tr
 from memory.values import AuditReport, NodeStatus
@@ -54,9 +55,11 @@ def main(arguments: list[str]) -> int:
     commands = {
         "ask": _ask,
         "ingest": _ingest,
+        "export": _export,
         "audit": _audit,
         "rebuild": _rebuild,
         "doctor": _doctor,
+        "tools": _tools,
     }
     _utf8_streams()
     try:
@@ -79,10 +82,16 @@ def _parser() -> argparse.ArgumentParser:
     ingest.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file or a folder")
     ingest.add_argument("--project", type=Path, help="folder of the project they belong to")
     ingest.add_argument("--json", action="store_true", help="print one JSON object")
+    export = commands.add_parser("export", help="write conversations as Markdown files")
+    export.add_argument("folder", type=Path, help="where the files go; made when it is not there")
+    export.add_argument("--project", type=Path, help="only conversations of this project's folder")
+    export.add_argument("--title", default="", help="only conversations whose title holds this")
+    export.add_argument("--json", action="store_true", help="print one JSON object")
     audit = commands.add_parser("audit", help="check all stores against each other")
     audit.add_argument("--fix", action="store_true", help="repair what can be repaired")
     doctor = commands.add_parser("doctor", help="check that every part works on this machine")
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    cli_tools.add_parser(commands)
     commands.add_parser("rebuild", help="recreate every derived store from the timeline")
     return parser
 
@@ -155,6 +164,8 @@ async def _ask_here(assistant: GrowBox, frame: Frame, *, as_json: bool) -> int:
     async for event in assistant.ask(await request_of(assistant, frame)):
         if isinstance(event, TextDelta) and not as_json:
             print(event.text, end="", flush=True)  # noqa: T201
+        elif isinstance(event, ApprovalAsked):
+            assistant.answer_approval(unattended(event.approval))
         elif isinstance(event, Notice) and not as_json:
             _say(f"\n{sentence(event.problem, tr)}")
         elif isinstance(event, TurnFinished):
@@ -189,6 +200,31 @@ async def _ingest_here(assistant: GrowBox, options: argparse.Namespace) -> int:
     code = _print_ingest(report, as_json=options.json)
     await _index(assistant)
     return code
+
+
+async def _export(options: argparse.Namespace) -> int:
+    frame: Frame = {
+        "wish": "export",
+        "folder": str(options.folder.absolute()),
+        "project": str(options.project.resolve()) if options.project else None,
+        "title": options.title,
+    }
+
+    async def here(assistant: GrowBox) -> int:
+        return _print_export(await export_of(assistant, frame), as_json=options.json)
+
+    return await _here_or_there(frame, here, as_json=options.json)
+
+
+def _print_export(paths: Sequence[str], *, as_json: bool) -> int:
+    """1 when no conversation was meant."""
+    if as_json:
+        print(json.dumps({"files": list(paths)}, ensure_ascii=False))  # noqa: T201
+    else:
+        for path in paths:
+            print(path)  # noqa: T201
+        _say(tr("cli.export.done", count=len(paths)) if paths else tr("cli.export.nothing"))
+    return 0 if paths else 1
 
 
 async def _index(assistant: GrowBox) -> None:
@@ -252,6 +288,9 @@ def _relayed(frame: Frame, as_json: bool) -> int | None:
             elif "ingest" in reply:
                 told: Any = reply["ingest"]
                 return _print_ingest(report_from(told), as_json=as_json)
+            elif "exported" in reply:
+                written: Any = reply["exported"]
+                return _print_export(written, as_json=as_json)
             elif "progress" in reply:
                 step: Any = reply["progress"]
                 _show_progress(Progress(**step))
@@ -278,6 +317,10 @@ async def _rebuild(_options: argparse.Namespace) -> int:
         return _print_audit(await assistant.rebuild())
     finally:
         await assistant.shutdown()
+
+
+async def _tools(options: argparse.Namespace) -> int:
+    return await cli_tools.run(options, _assistant)
 
 
 async def _doctor(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ Touches no data: the vector host is tried in a temporary folder, the CPU variant
 
 from __future__ import annotations
 
+import importlib
 import platform
 import sqlite3
 import tempfile
@@ -15,15 +16,20 @@ from pathlib import Path
 import psutil
 
 from growbox_app.engine import canary, native
+from growbox_app.executors.confinement import bubblewrap
 from growbox_app.ingest.check import check_readers
 from growbox_app.models.catalogue import Model, Purpose, catalogue
 from growbox_app.models.verify import file_state, is_here
+from growbox_app.secrets import system_backend
+from growbox_app.shadow.values import CheckpointTrouble
 from growbox_app.text import tr
 from growbox_app.version import version
 from memory.config import VectorConfig
 from memory.storage.vector_check import check_vector_host
 
 _SPEED_TOKENS = 64
+_SPEAK = ("httpx", "mcp.client", "mcp.client.streamable_http")
+"""What speaks to servers, and is loaded only when there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +49,8 @@ def examine(models_path: Path, *, say: Callable[[Finding], None]) -> bool:
         _database,
         _vectors,
         _documents,
+        _hands,
+        _connections,
         lambda: _models(models_path),
         lambda: _processor(models_path),
     ):
@@ -91,6 +99,34 @@ def _documents() -> Finding:
     except (ImportError, OSError, ValueError) as error:
         return Finding(part="documents", ok=False, words=f"{type(error).__name__}: {error}")
     return Finding(part="documents", ok=True, words=tr("doctor.documents", count=count))
+
+
+def _hands() -> Finding:
+    """What makes it safe to let the assistant change files and run commands."""
+    with tempfile.TemporaryDirectory(prefix="growbox-doctor-", ignore_cleanup_errors=True) as name:
+        try:
+            # Here, because no other command of the command line needs it.
+            from growbox_app.shadow.check import check_checkpoints, check_commands
+
+            folder = Path(name).resolve()
+            ill = "" if check_checkpoints(folder) else tr("doctor.checkpoints_ill")
+            ill = ill or ("" if check_commands(folder / "project") else tr("doctor.commands_ill"))
+        except (ImportError, OSError, ValueError, CheckpointTrouble) as error:
+            ill = f"{type(error).__name__}: {error}"
+    confined = tr("doctor.confined" if bubblewrap() else "doctor.unconfined")
+    return Finding(part="hands", ok=not ill, words=ill or f"{tr('doctor.hands')} {confined}")
+
+
+def _connections() -> Finding:
+    """What servers of the user's need; none is asked. A library that a build forgot is missed only here."""
+    try:
+        for name in _SPEAK:
+            importlib.import_module(name)
+        keyring = system_backend()
+    except ImportError as error:
+        return Finding(part="connections", ok=False, words=f"{type(error).__name__}: {error}")
+    key = "doctor.no_keyring" if keyring is None else "doctor.keyring"
+    return Finding(part="connections", ok=True, words=f"{tr('doctor.connections')} {tr(key)}")
 
 
 def _models(models_path: Path) -> Finding:

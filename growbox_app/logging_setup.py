@@ -10,8 +10,13 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from growbox_app.audit_log import redacted
+from growbox_app.secrets import RedactSecrets
+
 BYTES_MAX = 1_000_000
 FILES = 3
+ERROR_CHARACTERS_MAX = 8_000
+"""Of a traceback; its end says what happened."""
 
 
 class _JsonLines(logging.Formatter):
@@ -24,7 +29,8 @@ class _JsonLines(logging.Formatter):
             "text": record.getMessage(),
         }
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            error = self.formatException(record.exc_info)
+            line["error"] = redacted(error[-ERROR_CHARACTERS_MAX:])
         return json.dumps(line, ensure_ascii=False)
 
 
@@ -43,6 +49,7 @@ def log_to(data_path: Path) -> None:
     except OSError:
         return
     handler.setFormatter(_JsonLines())
+    handler.addFilter(RedactSecrets())
     root.addHandler(handler)
     root.setLevel(logging.INFO)
 

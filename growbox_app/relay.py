@@ -1,27 +1,34 @@
-"""Wishes of a second instance, served by the running one: raise the window, ask a question, add files to the memory."""
+"""Wishes of a second instance, served by the running one: raise the window, ask a question, add files to the memory, export."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from growbox_app.api import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
     AskRequest,
     Assistant,
     Attachment,
     Notice,
+    Problem,
+    ProblemCode,
     ProblemError,
     Progress,
     TextDelta,
     TurnEvent,
     TurnFinished,
 )
+from growbox_app.export import file_name
 from growbox_app.ingest.words import fields_of
 from growbox_app.instance import Frame, Send
 from growbox_app.report import TurnReport, problem_fields
+from growbox_app.slots import LoopKind, Slots, SlotsFull
 from memory.values import ConversationId
 
 ASK_S_MAX = 3600.0
@@ -29,6 +36,8 @@ QUESTION_CHARACTERS_MAX = 8192
 """A longer question becomes an attachment, as a long paste does in the window."""
 QUESTION_HEAD_CHARACTERS = 300
 ATTACHMENT_NAME = "question.txt"
+
+UNATTENDED = "Nobody is there to be asked; only what needs no permission can be done."
 
 
 class AskRelay:
@@ -43,6 +52,7 @@ class AskRelay:
         self._assistant = assistant
         self._loop = loop
         self._raise = raise_window
+        self._slots = Slots()
 
     def handle(self, frame: Frame, send: Send) -> None:
         """Serves one wish; runs on the connection's thread and returns when it is done."""
@@ -56,6 +66,10 @@ class AskRelay:
         elif frame.get("wish") == "ingest":
             frames = queue.SimpleQueue()
             work = asyncio.run_coroutine_threadsafe(self._ingest(frame, frames.put), self._loop)
+            self._forward(frames, send, gone=work.cancel)
+        elif frame.get("wish") == "export":
+            frames = queue.SimpleQueue()
+            work = asyncio.run_coroutine_threadsafe(self._export(frame, frames.put), self._loop)
             self._forward(frames, send, gone=work.cancel)
 
     def _stop(self) -> None:
@@ -95,16 +109,50 @@ class AskRelay:
         finally:
             put(None)
 
-    async def _ask(self, frame: Frame, put: Callable[[Frame | None], None]) -> None:
+    async def _export(self, frame: Frame, put: Callable[[Frame | None], None]) -> None:
         try:
-            request = await request_of(self._assistant, frame)
-            async for event in self._assistant.ask(request):
-                for reply in _frames(event):
-                    put(reply)
+            put({"done": True, "exported": list(await export_of(self._assistant, frame))})
         except ProblemError as error:
             put({"done": True, "problem": problem_fields(error.problem)})
         finally:
             put(None)
+
+    async def _ask(self, frame: Frame, put: Callable[[Frame | None], None]) -> None:
+        try:
+            async with self._slots.queued(LoopKind.ANSWER):
+                request = replace(await request_of(self._assistant, frame), waits=True)
+                async for event in self._assistant.ask(request):
+                    if isinstance(event, ApprovalAsked):
+                        self._assistant.answer_approval(unattended(event.approval))
+                    for reply in _frames(event):
+                        put(reply)
+        except SlotsFull:
+            put({"done": True, "problem": problem_fields(Problem(code=ProblemCode.BUSY))})
+        except ProblemError as error:
+            put({"done": True, "problem": problem_fields(error.problem)})
+        finally:
+            put(None)
+
+
+async def export_of(assistant: Assistant, frame: Frame) -> tuple[str, ...]:
+    """Writes the conversations that a frame means; returns the files.
+
+    Raises:
+        ProblemError: the project's folder or the target cannot be opened.
+    """
+    folder, words = frame.get("project"), str(frame.get("title") or "").casefold()
+    project = await assistant.open_project(Path(str(folder))) if folder else None
+    meant = [
+        conversation
+        for conversation in await assistant.conversations()
+        if (project is None or conversation.project_id == project.id)
+        and words in conversation.title.casefold()
+    ]
+    target = Path(str(frame.get("folder")))
+    if len(meant) == 1:  # one conversation alone would take the target for its file
+        target /= file_name(meant[0])
+    paths = await assistant.library.export([c.id for c in meant], target) if meant else ()
+    return tuple(str(path) for path in paths)
 
 
 async def request_of(assistant: Assistant, frame: Frame) -> AskRequest:
@@ -131,6 +179,11 @@ async def request_of(assistant: Assistant, frame: Frame) -> AskRequest:
         project_id=project.id if project else None,
         attachments=attachments,
     )
+
+
+def unattended(approval: Approval) -> ApprovalAnswer:
+    """The answer where nobody can be asked."""
+    return ApprovalAnswer(id=approval.id, allowed=False, word=UNATTENDED)
 
 
 def _frames(event: TurnEvent) -> list[Frame]:

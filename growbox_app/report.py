@@ -37,6 +37,7 @@ class TurnReport:
                     "decode_s": round(stats.decode_s, 4),
                     "first_token_s": round(stats.first_token_s, 4),
                     "recall_ms": round(stats.recall_ms, 2),
+                    "answered_by": stats.answered_by,
                 },
                 "problem": None if problem is None else problem_fields(problem),
             }

@@ -81,6 +81,43 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetPreview:
+    """What goes with a conversation. `elsewhere` are answers of other conversations that it helped with: their text stays."""
+
+    messages: int = 0
+    notes: int = 0
+    documents: int = 0
+    elsewhere: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetReport:
+    """What is left of a forgotten conversation, by a search of the bytes of `files` files.
+
+    `searched` is False when there was nothing to search for any more (an earlier run had deleted the text). `left` names files in which something was found. `shared` counts phrases that other conversations say too.
+    """
+
+    conversation_id: ConversationId
+    nodes: int = 0
+    files: int = 0
+    searched: bool = False
+    left: tuple[str, ...] = ()
+    shared: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectHoldings:
+    """What a project has in the memory."""
+
+    conversations: int = 0
+    messages: int = 0
+    documents: int = 0
+    passages: int = 0
+    waiting: int = 0
+    """Of these, so many are not found by their meaning yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDraft:
     """A node about to be journalled; the engine adds id, sequence number and time."""
 

@@ -50,14 +50,13 @@ HIDDEN_IMPORTS = [
 ]
 
 EXCLUDES = [
-    # chromadb's server, its default embedder and its command line; none is reached with embedding_function=None.
+    # chromadb's server, its default embedder and its command line; none is reached with embedding_function=None. (starlette and uvicorn
+    # are not here: the SDK of the Model Context Protocol imports its server with its client.)
     "chromadb.cli",
     "chromadb.server",
     "chromadb.test",
     "chromadb.utils.fastapi",
     "fastapi",
-    "uvicorn",
-    "starlette",
     "uvloop",
     "watchfiles",
     "websockets",
@@ -80,10 +79,6 @@ EXCLUDES = [
     "pip",
     "setuptools",
     "pkg_resources",
-    # Not used until there are secrets to keep.
-    "keyring",
-    "cryptography",
-    "secretstorage",
     # Parts of libraries that nothing here uses; of lxml, python-docx needs only etree.
     "lxml.html",
     "lxml.isoschematron",

@@ -31,7 +31,7 @@ class Check:
 def all_checks(pytest_arguments: Sequence[str]) -> tuple[Check, ...]:
     """Linters, types, import contracts, then the tests: first what needs no model, in two processes; then the rest, alone.
 
-    Without a selection of tests also the frozen app: built with the light model, and used once.
+    Without a selection of tests also the agent on six small tasks, and the frozen app: built with the light model, and used once.
     """
     set_up_sources = sorted(
         str(path.relative_to(ROOT)) for path in Path(__file__).parent.glob("*.py")
@@ -48,11 +48,12 @@ def all_checks(pytest_arguments: Sequence[str]) -> tuple[Check, ...]:
         Check("tests without a model", (*pytest, "-m", "not model", "-n", "2"), True, good_codes),
         Check("tests with the light model", (*pytest, "-m", "model"), True, good_codes),
     )
+    agent = Check("agent, six tasks", ("-m", "tests.benchmarks.agent", "--quick"))
     frozen = (
         Check("frozen app", ("packaging/dev.py", "build", "--flavour", "light", "--app-only")),
         Check("frozen app in use", ("packaging/smoke_test.py", _FROZEN_APP, "--trace")),
     )
-    return checks if pytest_arguments else (*checks, *frozen)
+    return checks if pytest_arguments else (*checks, agent, *frozen)
 
 
 def run_checks(pytest_arguments: Sequence[str]) -> int:

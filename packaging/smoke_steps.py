@@ -28,6 +28,8 @@ SETTLE_S = 3.0
 """After the window's end its helper processes are given this long."""
 _LOOK_S = 0.005
 _TYPED_S = 5.0
+_EXAMINED = {"vectors", "documents", "hands", "connections"}
+"""Parts that the app must have looked at: what they load is loaded by nothing else in this test."""
 
 
 class Smoke:
@@ -143,11 +145,15 @@ class Smoke:
         return _short(str(asked.answer["answer"]))
 
     def examine(self) -> str:
-        """The app's own examination: database, vector index (Chroma in its process), models, CPU variants."""
+        """The app's own examination: each part is used.
+
+        Database, vector index (Chroma in its process), readers of files, a checkpoint taken and restored, a command judged, what speaks to
+        servers, models, CPU variants.
+        """
         asked = self._app.run("doctor", "--json")
         parts = {str(part["part"]): part for part in asked.answer.get("parts", [])}
         ill = [str(part["words"]) for part in parts.values() if not part["ok"]]
-        if asked.code != 0 or ill or "vectors" not in parts:
+        if asked.code != 0 or ill or not parts.keys() >= _EXAMINED:
             raise Trouble(f"The examination found trouble: {ill or asked.words or asked.answer}")
         words = str(parts["processor"]["words"])
         self._report.facts["processor"] = words

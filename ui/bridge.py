@@ -16,6 +16,7 @@ from growbox_app.api import (
     MemoryChanged,
     RaiseWindow,
     StatusChanged,
+    ToolsChanged,
 )
 from memory.events import Event
 from memory.values import NodeId
@@ -27,19 +28,21 @@ class Bridge(QObject):
     """Signals of one assistant.
 
     Signals: `status_changed()`, `conversations_changed()`, `memory_changed(tuple[Event, ...])`, `search_changed(DeepSearchChanged)`,
-    `raise_requested()`.
+    `tools_changed()`, `raise_requested()`.
     """
 
     status_changed = Signal()
     conversations_changed = Signal()
     memory_changed = Signal(object)
     search_changed = Signal(object)
+    tools_changed = Signal()
     raise_requested = Signal()
 
     def __init__(self, assistant: Assistant, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._status = False
         self._conversations = False
+        self._tools = False
         self._events: list[Event] = []
         self._searches: dict[NodeId, DeepSearchChanged] = {}
         self._timer = QTimer(self)
@@ -59,6 +62,8 @@ class Bridge(QObject):
                 self._status = True
             case ConversationsChanged():
                 self._conversations = True
+            case ToolsChanged():
+                self._tools = True
             case MemoryChanged():
                 self._events.extend(event.events)
             case DeepSearchChanged():
@@ -74,8 +79,11 @@ class Bridge(QObject):
         conversations, self._conversations = self._conversations, False
         events, self._events = tuple(self._events), []
         searches, self._searches = self._searches, {}
+        tools, self._tools = self._tools, False
         if status:
             self.status_changed.emit()
+        if tools:
+            self.tools_changed.emit()
         if conversations:
             self.conversations_changed.emit()
         if events:

@@ -15,6 +15,8 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from growbox_app.api import (
+    ApprovalAsked,
+    ApprovalEnded,
     AskRequest,
     Assistant,
     Attachment,
@@ -91,11 +93,14 @@ def draft_key(transcript: Transcript) -> str:
 class ConversationFlow(QObject):
     """The running conversations.
 
-    Signals: `opened(ConversationId | None)`, `busy_changed(ConversationId | None)`, `memory_touched()`, `ingest_wanted(list[Path])`.
+    Signals: `opened(ConversationId | None)`, `busy_changed(ConversationId | None)`, `waiting_changed(ConversationId | None)` (an
+    approval is open there), `asked(Approval)`, `memory_touched()`, `ingest_wanted(list[Path])`.
     """
 
     opened = Signal(object)
     busy_changed = Signal(object)
+    waiting_changed = Signal(object)
+    asked = Signal(object)
     memory_touched = Signal()
     ingest_wanted = Signal(object)
 
@@ -145,11 +150,14 @@ class ConversationFlow(QObject):
         panel.composer.changed.connect(self._typed)
         panel.stop_wanted.connect(self.stop)
         panel.queue_row.withdrawn.connect(self._withdraw)
+        panel.queue_row.dropped.connect(self._drop)
         panel.empty_state.chosen.connect(self._try_suggestion)
         panel.find_bar.moved.connect(self._find)
         panel.find_bar.closed.connect(self._close_find)
         panel.view.cite_wanted.connect(panel.composer.cite)
         panel.view.again_wanted.connect(self._answer_again)
+        panel.view.approval_answered.connect(self._assistant.answer_approval)
+        panel.view.restore_wanted.connect(self._restore)
 
     @property
     def shown(self) -> Transcript:
@@ -256,6 +264,7 @@ class ConversationFlow(QObject):
             self._accept(transcript, event, item)
             return
         transcript.take(event)
+        self._say_waiting(transcript, event)
         if transcript is not self.shown:
             return
         if isinstance(event, PhaseChanged):
@@ -266,6 +275,32 @@ class ConversationFlow(QObject):
             self._panel.view.stream_changed()
         if not isinstance(event, TextDelta | PhaseChanged):
             self.memory_touched.emit()
+
+    def _say_waiting(self, transcript: Transcript, event: TurnEvent) -> None:
+        """Calls the user to an approval, wherever he looks; the focus stays where it is."""
+        if isinstance(event, ApprovalAsked):
+            self.waiting_changed.emit(transcript.conversation_id)
+            self.asked.emit(event.approval)
+        elif isinstance(event, ApprovalEnded):
+            self.waiting_changed.emit(None)
+        else:
+            return
+        if transcript is self.shown:
+            self._panel.show_phase(transcript.phase)
+
+    def _restore(self, checkpoint: str, force: bool) -> None:
+        self._tasks.start("restore", self._restore_in(self.shown, checkpoint, force=force))
+
+    async def _restore_in(self, transcript: Transcript, checkpoint: str, *, force: bool) -> None:
+        """Undoes a call; when that fails, it can be wished again."""
+        try:
+            report = await self._assistant.restore(checkpoint, force=force)
+        except ProblemError as error:
+            self._panel.problem_bar.say(error.problem)
+        else:
+            transcript.take_restored(checkpoint, report)
+        if transcript is self.shown:
+            self._panel.view.notes_changed()
 
     def _accept(self, transcript: Transcript, event: TurnAccepted, item: Waiting) -> None:
         is_new = transcript.conversation is None
@@ -299,6 +334,7 @@ class ConversationFlow(QObject):
             self._panel.view.finish_stream()
             self._panel.show_phase(None)
         self.busy_changed.emit(None)
+        self.waiting_changed.emit(None)
         self.memory_touched.emit()
         self._searches.turn_ended()
 
@@ -322,6 +358,13 @@ class ConversationFlow(QObject):
 
     def _withdraw(self, place: int) -> None:
         self._return(self._waiting.pop(place))
+        self._show_queue()
+
+    def _drop(self, place: int) -> None:
+        """Forgets a question that waits; the user has said so."""
+        item = self._waiting.pop(place)
+        if item.again is not None:
+            self._return(item)  # the offer under its answer
         self._show_queue()
 
     def _return(self, item: Waiting) -> None:
@@ -420,8 +463,17 @@ class ConversationFlow(QObject):
         self._draft_timer.start()
         writing = bool(self._panel.composer.text())
         if writing and not self._writing:
-            self._assistant.prepare(self.shown.conversation_id)
+            self._prepare()
         self._writing = writing
+
+    def choose_project(self, project_id: ProjectId | None) -> None:
+        """Takes the project in which new conversations begin: their prompt is another."""
+        changed, self.project_id = project_id != self.project_id, project_id
+        if changed and self._opened and self.shown.conversation_id is None:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        self._assistant.prepare(self.shown.conversation_id, project_id=self.project_id)
 
     def keep_draft(self) -> None:
         """Keeps what is in the input for the shown conversation."""
@@ -500,7 +552,7 @@ class ConversationFlow(QObject):
         if typed:
             self._hand_in(transcript, typed, ())
         self._state.keep_last_conversation(transcript.conversation_id or "")
-        self._assistant.prepare(transcript.conversation_id)
+        self._prepare()
         self.opened.emit(transcript.conversation_id)
 
     async def open(self, conversation: Conversation, node_id: NodeId | None = None) -> None:
@@ -531,7 +583,9 @@ class ConversationFlow(QObject):
             if at % MESSAGES_PER_SLICE == MESSAGES_PER_SLICE - 1:
                 await asyncio.sleep(0)
             if node.role is Role.ASSISTANT:
-                messages.append(message_of(node, *self._assistant.trace_of(node)))
+                memories, stats = self._assistant.trace_of(node)
+                calls = self._assistant.calls_of(node)
+                messages.append(message_of(node, memories, stats, calls=calls))
                 messages[-1].search = self._assistant.deep_search_of(node)
             else:
                 messages.append(message_of(node))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, Signal
@@ -27,6 +28,7 @@ from shiboken6 import isValid
 from typing_extensions import override
 
 from growbox_app.api import Assistant, EnginePhase, Problem, ProblemError, Progress
+from growbox_app.endpoints.face import CHOSEN
 from growbox_app.notices import load as load_notices
 from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
@@ -34,11 +36,15 @@ from memory.ports import Clock
 from memory.values import Conversation, ConversationId, NodeId, Project, ProjectId
 from ui.bridge import Bridge
 from ui.conversation_flow import ConversationFlow
+from ui.decisions_flow import DecisionsFlow
+from ui.endpoints_flow import EndpointsFlow, button_words, status_words
 from ui.facts import facts
 from ui.ingest_flow import IngestFlow
+from ui.library_flow import LibraryFlow
 from ui.memory_panels import MemoryPanels
 from ui.menus import Menus, shortcuts
 from ui.model_setup import ModelSetup
+from ui.notifications import Notifier
 from ui.panels.about import AboutDialog
 from ui.panels.composer import local_files
 from ui.panels.controls import refresh
@@ -51,6 +57,7 @@ from ui.panels.sidebar import Sidebar
 from ui.panels.status_line import StatusLine
 from ui.qt_language import use_qt_language
 from ui.theme import theme
+from ui.tools_flow import ToolsFlow
 from ui.view_models import wording
 from ui.window_state import WindowState
 
@@ -118,7 +125,12 @@ class MainWindow(QMainWindow):
             project=lambda: self.flow.project_id,
         )
         self.setup = ModelSetup(assistant, self.first_run_page, tasks=readers, parent=self)
+        self.endpoints = EndpointsFlow(assistant, tasks=tasks.turns, parent=self)
         self.bridge = Bridge(assistant, self)
+        self.tools = ToolsFlow(assistant, self.bridge, tasks=tasks.turns, parent=self)
+        self.decisions = DecisionsFlow(assistant, clock, tasks=readers, parent=self)
+        self.notifier = Notifier(self, lambda: bool(assistant.setting("agent.notify")))
+        self.notifier.follow(self.flow)
         self.menus = Menus(self, self.run_command, self.choose)
         self._arrange()
         self._connect()
@@ -129,6 +141,14 @@ class MainWindow(QMainWindow):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.conversation_panel)
         self.pages.addWidget(self.first_run_page)
+        self.library = LibraryFlow(
+            self._assistant,
+            sidebar=self.sidebar,
+            pages=self.pages,
+            tasks=self._writers,
+            state=self._state,
+            parent=self,
+        )
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._splitter.setChildrenCollapsible(False)
         self._splitter.setHandleWidth(1)
@@ -143,6 +163,7 @@ class MainWindow(QMainWindow):
         self._column = column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addWidget(self.library.bar)
         column.addWidget(self._splitter, 1)
         self.setCentralWidget(centre)
         self.statusBar().setSizeGripEnabled(False)
@@ -199,12 +220,13 @@ class MainWindow(QMainWindow):
         """Listens to nothing and pulls nothing any more; the assistant is about to shut down."""
         theme.changed.disconnect(self.refresh_words)
         self.bridge.close()
+        self.notifier.over()
         self.panels.close()
 
     def _connect(self) -> None:
         sidebar, flow, panels, setup = self.sidebar, self.flow, self.panels, self.setup
         sidebar.new_wanted.connect(self.new_conversation)
-        sidebar.folder_wanted.connect(self.ask_folder)
+        self._connect_library()
         sidebar.settings_wanted.connect(self.open_settings)
         sidebar.search_wanted.connect(
             lambda text: self._start("search", lambda: self._search(text))
@@ -219,9 +241,13 @@ class MainWindow(QMainWindow):
         sidebar.results.opened.connect(self.open_conversation)
         flow.opened.connect(self._conversation_opened)
         flow.busy_changed.connect(sidebar.tree.mark_busy)
+        flow.waiting_changed.connect(sidebar.tree.mark_waiting)
+        self.notifier.chosen.connect(self.come_forward)
         flow.memory_touched.connect(panels.refresh)
         flow.ingest_wanted.connect(self.ingest.add)
-        self.ingest.trouble.connect(self.say_problem)
+        for part in (self.ingest, self.decisions, self.endpoints, self.tools):
+            part.trouble.connect(self.say_problem)
+        self.endpoints.changed.connect(self._endpoints_changed)
         self.conversation_panel.phase_changed.connect(panels.show_phase)
         panels.trouble.connect(self.say_problem)
         panels.conversation_wanted.connect(self.open_conversation)
@@ -247,8 +273,21 @@ class MainWindow(QMainWindow):
         self.bridge.raise_requested.connect(self.come_forward)
         theme.changed.connect(self.refresh_words)
         self._model_menu = QMenu(self)
-        self._model_menu.aboutToShow.connect(lambda: setup.fill_menu(self._model_menu))
+        self._model_menu.aboutToShow.connect(self._fill_model_menu)
         self.conversation_panel.model_button.setMenu(self._model_menu)
+
+    def _connect_library(self) -> None:
+        library = self.library
+        self.sidebar.folder_wanted.connect(self.ask_folder)
+        self.sidebar.folders_dropped.connect(self._open_folders)
+        library.trouble.connect(self.say_problem)
+        library.said.connect(self.status_line.say)
+        library.exported.connect(lambda path: self.status_line.say("export.done", path=path))
+        library.new_wanted.connect(self._new_in)
+        library.open_wanted.connect(self.open_conversation)
+        library.gone.connect(self._conversation_gone)
+        library.left.connect(self._leave_project)
+        library.ingest_wanted.connect(self.ingest.add)
 
     # -- life ---------------------------------------------------------------------------------
     async def start(self) -> None:
@@ -303,6 +342,8 @@ class MainWindow(QMainWindow):
         self._show_tree()
         self._show_model()
         self.panels.refresh()
+        self.endpoints.refresh()
+        self.tools.refresh()
         if self._settings_dialog is not None:
             refresh(self._settings_dialog)
 
@@ -354,6 +395,7 @@ class MainWindow(QMainWindow):
         listed = await self._assistant.conversations()
         self._conversations = {item.id: item for item in listed}
         self._show_tree()
+        await self.library.refresh(self._projects, self._conversations)
         shown = self.flow.shown.conversation_id
         if shown is not None and shown in self._conversations:
             self.flow.title_changed(self._conversations[shown])
@@ -367,6 +409,26 @@ class MainWindow(QMainWindow):
         """Shows an empty conversation."""
         self.leave_models()
         self.flow.new_conversation()
+
+    def _open_project_page(self) -> None:
+        """The page of the project at hand; without one, a folder is chosen to be one."""
+        if self.flow.project_id is None:
+            self.ask_folder()
+        else:
+            self.library.open_page(self.flow.project_id)
+
+    def _new_in(self, project_id: ProjectId) -> None:
+        """Shows an empty conversation of a project."""
+        self._choose_project(project_id)
+        self.new_conversation()
+
+    def _conversation_gone(self, conversation_id: ConversationId) -> None:
+        if self.flow.shown.conversation_id == conversation_id:
+            self.flow.new_conversation()
+
+    def _leave_project(self) -> None:
+        self.leave_models()
+        self.conversation_panel.input.setFocus()
 
     def open_conversation(
         self, conversation_id: ConversationId, node_id: NodeId | None = None
@@ -390,7 +452,7 @@ class MainWindow(QMainWindow):
             self._choose_project(conversation.project_id)
 
     def _choose_project(self, project_id: ProjectId | None) -> None:
-        self.flow.project_id = project_id
+        self.flow.choose_project(project_id)
         names = {project.id: project.name for project in self._projects}
         self.conversation_panel.empty_state.show_project(
             names.get(project_id, "") if project_id else ""
@@ -406,6 +468,10 @@ class MainWindow(QMainWindow):
             "sidebar.open_folder",
             lambda path: self._start("open folder", lambda: self.open_folder(path)),
         )
+
+    def _open_folders(self, paths: list[Path]) -> None:
+        for path in paths:
+            self._start("open folder", partial(self.open_folder, path))
 
     async def open_folder(self, path: Path) -> None:
         """Makes a folder a project and starts a conversation in it."""
@@ -456,7 +522,7 @@ class MainWindow(QMainWindow):
         ):
             bar.say(None)
         self._engine_problem = status.problem
-        if status.phase is EnginePhase.READY:
+        if status.phase is EnginePhase.READY or self.endpoints.chosen() is not None:
             if self._page_is_forced:
                 self.leave_models()
             self.flow.engine_ready()
@@ -469,10 +535,32 @@ class MainWindow(QMainWindow):
             model.name for model in self.setup.models if model.selected and model.purpose == "chat"
         ]
         name = status.model_name or (chosen[0] if chosen else tr("engine.no_model"))
+        tip = tr("conversation.model", name=name)
+        server = self.endpoints.chosen()
+        if server is not None:
+            name, tip = button_words(server)
+        self.status_line.show_server(status_words(server))
+        there = server.host if server is not None and not server.loopback else ""
+        self.conversation_panel.empty_state.show_server(there)
         button = self.conversation_panel.model_button
-        button.setText(f"{name} ▾")
-        button.setAccessibleName(tr("conversation.model", name=name))
-        button.setToolTip(tr("conversation.model", name=name))
+        button.setText(f"{name} ▾".replace("&", "&&"))
+        button.setAccessibleName(tip)
+        button.setToolTip(tip)
+        judge = wording.judge(self._assistant.judge_skills(), status.model_name)
+        self.panels.ledger.show_judge(judge)
+        self.conversation_panel.view.judge = judge
+
+    def _fill_model_menu(self) -> None:
+        self.setup.fill_menu(self._model_menu)
+        self.endpoints.extend_menu(self._model_menu)
+
+    def _endpoints_changed(self) -> None:
+        """Another server answers, or the list of them is another."""
+        self._show_engine()
+        row = self._setting_row(CHOSEN)
+        if row is not None:
+            row.show_choices(self.endpoints.names())
+            self._show_setting(CHOSEN)
 
     def _show_mood(self, word: str, total: float) -> None:
         button = self.conversation_panel.mood_button
@@ -481,7 +569,8 @@ class MainWindow(QMainWindow):
         button.setToolTip(tr("conversation.mood", total=f"{total:.2f}"))
 
     def _setup_needed(self, needed: bool) -> None:
-        answers = self._assistant.engine_status().phase is EnginePhase.READY
+        ready = self._assistant.engine_status().phase is EnginePhase.READY
+        answers = ready or self.endpoints.chosen() is not None
         if needed and not answers and self.pages.currentWidget() is not self.first_run_page:
             self.show_models(forced=True)
 
@@ -506,6 +595,8 @@ class MainWindow(QMainWindow):
         try:
             if key == "models.chat":
                 await self._assistant.select_model(str(value))
+            elif key == CHOSEN:
+                await self._assistant.endpoints.choose(str(value))
             else:
                 await self._assistant.change_setting(key, value)
         except ValueError as error:
@@ -521,6 +612,10 @@ class MainWindow(QMainWindow):
             row.show_trouble(refused)
         if key.startswith(("general.", "appearance.")):
             self.apply_settings()
+        if key.startswith("network."):
+            self.endpoints.refresh()
+            self.tools.show_servers()
+            self._show_engine()
 
     def _setting_row(self, key: str) -> SettingRow | None:
         """The row of an open settings dialog; looked up anew after every wait, for the dialog may be closed."""
@@ -534,8 +629,11 @@ class MainWindow(QMainWindow):
     def open_settings(self) -> None:
         """Shows the settings beside the work."""
         if self._settings_dialog is None:
-            dialog = SettingsDialog(self._assistant.setting, self.setup.names(), self)
+            names = {"models.chat": self.setup.names(), CHOSEN: self.endpoints.names()}
+            dialog = SettingsDialog(self._assistant.setting, names, self)
             dialog.changed.connect(self.choose)
+            dialog.servers_wanted.connect(self.endpoints.open)
+            dialog.tools_wanted.connect(self.tools.open)
             dialog.models_wanted.connect(lambda: self.show_models(forced=False))
             dialog.destroyed.connect(self._settings_closed)
             self._settings_dialog = dialog
@@ -548,7 +646,10 @@ class MainWindow(QMainWindow):
 
     def open_about(self) -> None:
         """Shows what GrowBox is made of; the list follows when it is read."""
-        dialog = AboutDialog(self._state.data_path, self._cpu_variant, self)
+        judge = wording.judge(
+            self._assistant.judge_skills(), self._assistant.engine_status().model_name
+        )
+        dialog = AboutDialog(self._state.data_path, self._cpu_variant, self, judge=judge)
         dialog.show()
         self._start("notices", lambda: self._fill_about(dialog))
 
@@ -572,16 +673,22 @@ class MainWindow(QMainWindow):
             "ingest_files": lambda: self._choose_files("ingest.chooser", self.ingest.add),
             "ingest_folder": self.ask_ingest_folder,
             "models": lambda: self.show_models(forced=False),
+            "servers": self.endpoints.open,
+            "tools": self.tools.open,
             "settings": self.open_settings,
             "quit": self.close,
             "input": panel.input.setFocus,
             "send": panel.input.submit,
             "stop": self.flow.stop,
             "rename": lambda: self.sidebar.tree.rename(self.flow.shown.conversation_id),
+            "project": self._open_project_page,
+            "export": lambda: self.library.ask_export(self.flow.shown.conversation_id),
+            "delete": lambda: self.library.ask_delete(self.flow.shown.conversation_id),
             "find": panel.open_find,
             "search": self._focus_search,
             "reset_layout": self.arrange_docks,
             "keys": lambda: KeysDialog(shortcuts(), self).show(),
+            "decisions": self.decisions.open,
             "about": self.open_about,
         }
         commands[name]()

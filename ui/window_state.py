@@ -6,7 +6,7 @@ Lost or broken, it costs the layout and the drafts only. Written by Qt atomicall
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings
@@ -85,6 +85,14 @@ class WindowState:
         cited = [(item.node_id, item.title) for item in enclosures if isinstance(item, Citation)]
         stored = {"text": text, "attachments": rows, "cited": cited}
         self._settings.setValue(key, json.dumps(stored, ensure_ascii=False))
+
+    def prune_drafts(self, known: Collection[str]) -> None:
+        """Forgets the drafts of conversations that are gone: one may have been deleted when this window was not there to hear of it."""
+        self._settings.beginGroup("drafts")
+        kept = {NEW_CONVERSATION, *known}
+        for key in [key for key in self._settings.childKeys() if key not in kept]:
+            self._settings.remove(key)
+        self._settings.endGroup()
 
     def save(self) -> None:
         """Writes the file now."""

@@ -172,12 +172,20 @@ class ContextAssembler:
         limit = int(self._window.region_tokens * share)
         if node is None and (await self._count([result.text]))[0] > limit:
             text = result.text
-            node = await self._memory.call(lambda engine: engine.attach(name=name, text=text))
+            node = await self._memory.call(
+                lambda engine: engine.attach(
+                    name=name, text=text, conversation_id=self._conversation_id
+                )
+            )
         body = await self._body(
             lambda shown: prompts.tool_result_block(name, shown), result.text, limit, node=node
         )
         source = question if node is None or result.part_of is not None else node
         return await self._enter(BlockKind.TOOL_RESULT, source.id, body, result.pages)
+
+    async def add_hint(self, question: Node, text: str) -> None:
+        """Pages in a sentence about the next step, behind a question or a result. See `add_question`."""
+        await self._enter(BlockKind.TOOL_RESULT, question.id, prompts.hint_block(text), ())
 
     async def add_answer(self, answer: Node, ids: tuple[int, ...] | None) -> None:
         """Pages an answer in, by its sampled ids where they are known; as head…tail where it cannot stay whole."""
@@ -202,10 +210,15 @@ class ContextAssembler:
             InvariantError: they leave no room for the answer.
         """
         window, blocks = self._window, await self.blocks()
-        used = window.system_tokens + sum(block.tokens for block in blocks)
-        fits = used + window.reserve_tokens <= window.loaded.context_tokens
+        fits = await self.room() >= window.reserve_tokens
         require(fits, "system, blocks and reserve exceed the window")
         return render(window.system_text, blocks)
+
+    async def room(self) -> int:
+        """Tokens that the window has left for an answer: the reserve, or more."""
+        window, blocks = self._window, await self.blocks()
+        used = window.system_tokens + sum(block.tokens for block in blocks)
+        return window.loaded.context_tokens - used
 
     # -- inside ---------------------------------------------------------------------------------
     async def _enter(

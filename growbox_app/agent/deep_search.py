@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from growbox_app.agent.turn import Trace, decode_trace, encode_trace, used_memory
 from growbox_app.api import DeepSearch, DeepSearchChanged, DeepSearchState
 from growbox_app.memory_service import MemoryService, Priority
@@ -237,13 +239,7 @@ def search_of(answer: Node) -> DeepSearch | None:
 
 def with_search(trace: Trace, search: DeepSearch) -> Trace:
     """A trace with the state of its search."""
-    return Trace(
-        memories=trace.memories,
-        stats=trace.stats,
-        notices=trace.notices,
-        gate_failed=trace.gate_failed,
-        deep=search,
-    )
+    return msgspec.structs.replace(trace, deep=search)
 
 
 def advanced(search: DeepSearch, result: ExactResult, question: str) -> DeepSearch:

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from growbox_app.agent import prompts
+from growbox_app.agent.chat_model import Ask, Cancelled, ChatModel, unless
 from growbox_app.agent.context import ATTACHED, CITED, ContextAssembler, Window, resumable
 from growbox_app.agent.deep_search import DeepSearches, advanced, cites_the_past
+from growbox_app.agent.guide import ANSWER_NOW, NO_CALL, Guide, guide_for, told
+from growbox_app.agent.hands import Deed, Hands
 from growbox_app.agent.protocol import CallFilter, ToolCall, parse_tool_call
-from growbox_app.agent.turn import Trace, Turn, encode_trace
+from growbox_app.agent.turn import Turn, encode_trace
 from growbox_app.api import (
     AskRequest,
     Attachment,
@@ -40,15 +43,16 @@ from growbox_app.api import (
     TurnFinished,
 )
 from growbox_app.engine import protocol as p
-from growbox_app.engine.client import EngineClient, EngineDied
+from growbox_app.engine.client import EngineDied
 from growbox_app.engine.kv_files import KvFiles
 from growbox_app.engine.supervisor import EngineSupervisor
-from growbox_app.executors.base import CallContext, ExecutorResult
-from growbox_app.executors.registry import TRIGGER, Registry
+from growbox_app.executors.base import CallContext, ExecutorResult, Workspace
+from growbox_app.executors.call_grammar import CLOSER, TRIGGER, answer_grammar
+from growbox_app.executors.registry import Registry
+from growbox_app.executors.tool_search import ToolSearch
 from growbox_app.memory_service import MemoryService
 from growbox_app.problems import problem_of
 from growbox_app.settings.store import SettingsStore
-from growbox_app.tasks import TaskGroup
 from memory.errors import MemoryEngineError
 from memory.ports import Clock
 from memory.requests import Operation
@@ -61,9 +65,11 @@ from memory.values import (
     NodeKind,
     NodeStatus,
     Page,
+    ProjectId,
     RecallQuery,
     RecallResult,
     Role,
+    Scope,
     Way,
 )
 
@@ -73,12 +79,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOOL_ROUNDS_MAX = 3
+"""Calls of one turn in a conversation without a project; in one, the setting `agent.rounds_max`."""
+CUT_CALLS_MAX = 2
+SEEDS_APART = 1_000_003
+REPEATS_MAX = 2
+"""After so many calls that were made again for nothing, an answer is all that is left."""
+CHECKED_FROM_CALLS = 3
+"""After so many calls, the end of the work is looked over once."""
+MAY_REPEAT = frozenset({"task_wait", "task_list"})
 CHECKPOINT_S = 1.0
 CITED_HEAT = 1.0
-SILENCE_S = 90.0
-"""Source: seed item G43."""
-CANCEL_S = 2.0
-CANCEL_TRIES = 4
 REHIT_HEAT = 0.5
 QUERY_CHARACTERS_MAX = 2000
 RECALL_PARTS_MAX = 3
@@ -87,10 +97,16 @@ RECALL_PARTS_MAX = 3
 REPEATED = ExecutorResult(
     ok=False, text="the same call brought nothing new; answer now", summary=""
 )
-
-
-class Cancelled(Exception):
-    """The user stopped the turn."""
+CUT_OFF = ExecutorResult(
+    ok=False,
+    text="the call broke off before its end and was not run; call again with less text at a time",
+    summary="",
+)
+LOOK_OVER = ExecutorResult(
+    ok=False,
+    text="Before you finish: is everything done that was asked, and did you check it? If not, go on. If so, finish again.",
+    summary="",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +115,19 @@ class LoopParts:
 
     memory: MemoryService
     engine: EngineSupervisor
+    chat: ChatModel
     registry: Registry
     kv: KvFiles
     settings: SettingsStore
     clock: Clock
     past: DeepSearches
+    hands: Hands
+    workspace: Callable[[ProjectId | None], Awaitable[Workspace]]
+    scope: Callable[[ProjectId | None], Scope] = lambda _project_id: Scope.ALL
+    guided: bool = True
+    constrained: bool = True
+    seed: int = 0
+    """Only benchmarks change these: to measure what stages and grammar bring, and how much luck there is in an answer."""
 
 
 class AgentLoop:
@@ -172,10 +196,10 @@ class AgentLoop:
         )
 
     async def _work(self, turn: Turn, request: AskRequest) -> AsyncGenerator[TurnEvent, None]:
-        yield PhaseChanged(phase=Phase.RECALLING, detail=self._parts.engine.status.phase.value)
+        yield PhaseChanged(phase=Phase.RECALLING, detail=self._parts.chat.phase)
         context: ContextAssembler | None = None
         try:
-            context = await _unless(turn.cancelled, self._prepare(turn, request))
+            context = await unless(turn.cancelled, self._prepare(turn, request))
             yield MemoriesFound(memories=turn.memories())
             async with contextlib.aclosing(self._rounds(turn, context)) as events:
                 async for event in events:
@@ -188,16 +212,19 @@ class AgentLoop:
 
     async def _prepare(self, turn: Turn, request: AskRequest) -> ContextAssembler:
         """Everything before the first token: recall, paging, and the conversation's own KV image."""
-        await self._parts.engine.ready()
+        await self._parts.chat.ready()
         context = await self._open_context(turn)
         blocks = await context.blocks()
         turn.newest_block = max((block.id for block in blocks), default=0)
         given = await self._pointed_at(turn, request)
         found = await self._recall(turn, request, await context.resident(), bool(given))
         pages = (*given, *(page for page in found if page.node.id not in _ids(given)))
+        suggested = context.window.tools.suggest(turn.question.content)
+        if suggested is not None:
+            await context.add_tool_result(turn.question, ToolSearch.name, suggested)
         entered = await context.add_question(turn.question, turn.question.content, pages=pages)
         turn.pages = [page for page in pages if page.resident or page in entered]
-        await self._parts.kv.switch_to(turn.conversation.id, system_text=context.system_text)
+        await self._parts.chat.switch_to(turn.conversation.id, system_text=context.system_text)
         return context
 
     async def _pointed_at(self, turn: Turn, request: AskRequest) -> tuple[Page, ...]:
@@ -223,51 +250,108 @@ class AgentLoop:
         self, turn: Turn, context: ContextAssembler
     ) -> AsyncGenerator[TurnEvent, None]:
         """Generates, and answers tool calls, until there is an answer."""
-        for round_number in range(TOOL_ROUNDS_MAX + 1):
-            before = turn.visible
-            async with contextlib.aclosing(self._generate(turn, context, round_number)) as events:
+        rounds = self._rounds_max(turn)
+        guide = turn.guide = await self._guide(turn)
+        for round_number in range(rounds + 1):
+            async with contextlib.aclosing(self._known_calls(turn, context, guide)) as events:
                 async for event in events:
                     yield event
-            if round_number == TOOL_ROUNDS_MAX:
-                return
-            call = parse_tool_call(turn.text, context.window.tools.names)
+            last = round_number == rounds or turn.repeats >= REPEATS_MAX
+            before, turn.move = turn.visible, ANSWER_NOW if last else guide.move
+            async with contextlib.aclosing(self._generate(turn, context)) as events:
+                async for event in events:
+                    yield event
+            call = self._call_of(turn, context) if turn.move.may_call else None
             if call is None:
                 return
             turn.visible = before
             async with contextlib.aclosing(self._run_tool(turn, context, call)) as events:
                 async for event in events:
                     yield event
+            if turn.text:  # the call was the end of the work
+                return
+
+    async def _guide(self, turn: Turn) -> Guide:
+        text = turn.question.content
+        language = prompts.prompt_language(text)
+        workspace = await self._parts.workspace(turn.conversation.project_id)
+        guided = self._parts.guided and self._parts.chat.is_local  # a server holds no grammar to it
+        return await guide_for(text, language, workspace if guided else Workspace())
+
+    async def _known_calls(
+        self, turn: Turn, context: ContextAssembler, guide: Guide
+    ) -> AsyncGenerator[TurnEvent, None]:
+        """Makes the calls that follow by rule, then says what comes next."""
+        while (call := guide.next_call()) is not None:
+            if call.name not in context.window.tools.names:
+                continue
+            events = self._run_tool(turn, context, call, by_rule=True)
+            async with contextlib.aclosing(events):
+                async for event in events:
+                    yield event
+        if guide.hint:
+            await context.add_hint(turn.question, guide.hint)
+
+    def _rounds_max(self, turn: Turn) -> int:
+        if turn.conversation.project_id is None:
+            return TOOL_ROUNDS_MAX
+        return int(self._parts.settings.get("agent.rounds_max"))
+
+    def _call_of(self, turn: Turn, context: ContextAssembler) -> ToolCall | None:
+        """The call in what was written; one that broke off is named by nothing, and answered as such."""
+        call = parse_tool_call(turn.text, context.window.tools.known)
+        must = turn.move.narrowed.must_call and self._parts.constrained
+        tried = TRIGGER in turn.text or must
+        if call is None and tried and turn.cut_calls < CUT_CALLS_MAX:
+            turn.cut_calls += 1
+            whole = CLOSER in turn.text
+            turn.stats = replace(
+                turn.stats,
+                invalid_calls=turn.stats.invalid_calls + whole,
+                cut_calls=turn.stats.cut_calls + (not whole),
+            )
+            return NO_CALL
+        return call
 
     async def _open_context(self, turn: Turn) -> ContextAssembler:
         conversation_id = turn.conversation.id
         history = await self._memory.call(lambda engine: engine.messages(conversation_id))
-        window = await self.window(history[0].content)
+        window = await self.window(
+            history[0].content, in_project=turn.conversation.project_id is not None
+        )
         context = ContextAssembler(self._memory, self.count, conversation_id, window)
         await context.open()
         await context.reload(resumable(history, turn.question.id))
+        window.tools.restore(block.text for block in await context.blocks())
         return context
 
-    async def system_text(self, language: str) -> str:
+    async def system_text(self, language: str, *, in_project: bool = False) -> str:
         """The system prompt of conversations in a language, now."""
-        loaded = await self._parts.engine.ready()
+        loaded = await self._parts.chat.ready()
+        tools = self._parts.registry.for_window(loaded.context_tokens, in_project=in_project)
         return prompts.system_prompt(
             language,
-            tools=self._parts.registry.for_window(loaded.context_tokens).tool_list(),
+            tools=self._parts.chat.tool_list(tools),
             instructions=str(self._parts.settings.get("models.instructions")),
+            in_project=in_project and bool(tools.names),
+            deferred=tools.deferred_names(),
+            head="system" if self._parts.chat.is_local else "system_server",
         )
 
-    async def window(self, first_question: str) -> Window:
+    async def window(self, first_question: str, *, in_project: bool = False) -> Window:
         """The model's window as the conversation that began with this question uses it."""
-        loaded = await self._parts.engine.ready()
+        loaded = await self._parts.chat.ready()
         language = prompts.prompt_language(first_question)
-        text = await self.system_text(language)
+        text = await self.system_text(language, in_project=in_project)
         wanted = int(self._parts.settings.get("models.answer_tokens"))
+        tools = self._parts.registry.for_window(loaded.context_tokens, in_project=in_project)
+        beside = loaded.base_overhead + self._parts.chat.tool_tokens(tools)
         return Window(
             loaded=loaded,
             language=language,
-            tools=self._parts.registry.for_window(loaded.context_tokens),
+            tools=tools,
             system_text=text,
-            system_tokens=(await self.count([text]))[0] + loaded.base_overhead,
+            system_tokens=(await self.count([text]))[0] + beside,
             reserve_tokens=min(wanted, loaded.context_tokens // 4),
         )
 
@@ -284,6 +368,7 @@ class AgentLoop:
             exclude=frozenset({turn.question.id, turn.answer.id}) | _attached(request),
             resident=resident,
             pages_max=int(settings.get("memory.pages_max")),
+            scope=self._parts.scope(turn.conversation.project_id),
         )
         result = await self._recalled(turn, query)
         for text in _parts_of(query.text):
@@ -320,16 +405,14 @@ class AgentLoop:
         return result.pages[: query.pages_max]
 
     async def _generate(
-        self, turn: Turn, context: ContextAssembler, round_number: int
+        self, turn: Turn, context: ContextAssembler
     ) -> AsyncGenerator[TurnEvent, None]:
         """One generation; a crash of the engine is answered by going on where it stopped, once a turn."""
         turn.text, turn.ids = "", []
         visible = CallFilter()
         while True:
             try:
-                async with contextlib.aclosing(
-                    self._stream(turn, context, round_number, visible)
-                ) as events:
+                async with contextlib.aclosing(self._stream(turn, context, visible)) as events:
                     async for event in events:
                         yield event
                 break
@@ -339,91 +422,134 @@ class AgentLoop:
                     raise
                 turn.restarted = True
                 yield Notice(problem=problem)
-                await _unless(turn.cancelled, self._parts.engine.ready())
+                await unless(turn.cancelled, self._parts.chat.ready())
         rest = visible.finish()
         if rest:
             turn.visible += rest
             yield TextDelta(text=rest)
 
     async def _stream(
-        self, turn: Turn, context: ContextAssembler, round_number: int, visible: CallFilter
+        self, turn: Turn, context: ContextAssembler, visible: CallFilter
     ) -> AsyncGenerator[TurnEvent, None]:
-        client = self._parts.engine.client
-        request = await self._chat_request(turn, context, round_number)
+        ask = Ask(
+            request=await self._chat_request(turn, context),
+            tools=context.window.tools,
+            language=context.window.language,
+            may_call=turn.move.may_call,
+        )
         checkpoint_at = self._parts.clock.monotonic_s() + CHECKPOINT_S
-        watcher = _CancelWatcher(turn.cancelled, client, request.id)
-        done: p.DoneChat | None = None
-        try:
-            yield PhaseChanged(phase=Phase.READING)
-            async with contextlib.aclosing(_not_silent(client, request)) as answers:
-                async for answer in answers:
-                    if isinstance(answer, p.PrefillProgress):
-                        yield _reading(answer)
-                    elif isinstance(answer, p.Delta):
-                        shown = visible.feed(turn.take(answer))
-                        if shown:
-                            turn.visible += shown
-                            yield TextDelta(text=shown)
-                        checkpoint_at = await self._checkpoint(turn, checkpoint_at)
-                    elif isinstance(answer, p.DoneChat):
-                        done = answer
-        except p.EngineFault as fault:
-            if fault.code == "cancelled":  # it was still waiting in the engine's queue
-                raise Cancelled from fault
-            raise
-        finally:
-            await watcher.close()
-        if done is None:
-            raise EngineDied(None)
-        await self._note_cost(turn, done)
-        if done.reason == "cancelled":
-            raise Cancelled
+        answers = self._parts.chat.stream(ask, turn.cancelled)
+        async with contextlib.aclosing(answers):
+            async for answer in answers:
+                if isinstance(answer, p.Delta):
+                    shown = visible.feed(turn.take(answer))
+                    if shown:
+                        turn.visible += shown
+                        yield TextDelta(text=shown)
+                    checkpoint_at = await self._checkpoint(turn, checkpoint_at)
+                elif isinstance(answer, p.DoneChat):
+                    await self._note_cost(turn, answer)
+                    if answer.reason == "cancelled":
+                        raise Cancelled
+                else:
+                    yield answer
 
-    async def _chat_request(
-        self, turn: Turn, context: ContextAssembler, round_number: int
-    ) -> p.Chat:
-        settings = self._parts.settings
-        grammar = context.window.tools.grammar() if round_number < TOOL_ROUNDS_MAX else ""
+    async def _chat_request(self, turn: Turn, context: ContextAssembler) -> p.Chat:
+        settings, move = self._parts.settings, turn.move
+        wanted = move.tokens or context.window.reserve_tokens
+        wanted *= 1 + turn.cut_calls  # a call that broke off gets more room
+        free = not move.may_call or not self._parts.constrained
+        grammar = "" if free else context.window.tools.grammar(turn.barred, move.narrowed)
+        if move.lead and not move.may_call and self._parts.constrained:
+            grammar = answer_grammar(move.lead)
+        waits = bool(grammar) and move.may_call and not move.narrowed.must_call
         return p.Chat(
-            id=self._parts.engine.client.next_id(),
+            id=0,
             messages=await context.messages(),
             date=prompts.local_date(turn.conversation.created_at_ms),
-            max_tokens=context.window.reserve_tokens,
-            temperature=float(settings.get("models.temperature")),
+            max_tokens=min(wanted, await context.room()),
+            temperature=float(settings.get("models.temperature")) + move.heat,
             top_p=0.9,
-            seed=turn.question.seq & 0xFFFFFFFF,
+            seed=(turn.question.seq + self._parts.seed * SEEDS_APART) & 0xFFFFFFFF,
             prefix=tuple(turn.ids),
             grammar=grammar,
-            trigger=TRIGGER if grammar else "",
-            barred=() if grammar else (TRIGGER,),
+            trigger=TRIGGER if waits else "",
+            barred=() if move.may_call else (TRIGGER,),
         )
 
     async def _run_tool(
-        self, turn: Turn, context: ContextAssembler, call: ToolCall
+        self, turn: Turn, context: ContextAssembler, call: ToolCall, *, by_rule: bool = False
     ) -> AsyncGenerator[TurnEvent, None]:
         yield PhaseChanged(phase=Phase.TOOL, detail=call.name)
-        await context.add_answer(replace(turn.answer, content=turn.text), tuple(turn.ids))
+        if not by_rule:
+            await context.add_answer(
+                replace(turn.answer, content=turn.text), tuple(turn.ids) or None
+            )
         turn.text, turn.ids = "", []
-        repeated = call.fingerprint in turn.calls
-        turn.calls.add(call.fingerprint)
-        result = REPEATED if repeated else await self._dispatch(turn, context, call)
-        entered = await context.add_tool_result(turn.question, call.name, result)
+        tools = context.window.tools
+        result = None if by_rule else self._unfit(turn, call, ends=tools.ends_turn(call.name))
+        deed = None
+        if result is None:
+            turn.performed += by_rule
+            deed = await self._deed(turn, context, call)
+            async with contextlib.aclosing(self._parts.hands.perform(deed)) as events:
+                async for event in events:
+                    if isinstance(event, ToolCalled):
+                        await self._keep_call(turn, event)
+                    yield event
+            if turn.cancelled.is_set():
+                raise Cancelled
+            result = deed.result
+            assert result is not None
+            if deed.checkpoint:
+                turn.calls.clear()  # the world has changed: what was looked at may be looked at again
+            if turn.guide is not None:
+                await turn.guide.took(deed, by_rule=by_rule)
+        name = told(call) if by_rule else call.name
+        entered = await context.add_tool_result(turn.question, name, result)
         turn.pages += entered
-        arguments = ", ".join(call.arguments.values())
-        yield ToolCalled(name=call.name, arguments=arguments, result=result.summary, ok=result.ok)
         yield MemoriesFound(memories=turn.memories())
+        if result.ok and tools.ends_turn(call.name):
+            turn.text = result.text
+            turn.visible += result.text
+            yield TextDelta(text=result.text)
 
-    async def _dispatch(
-        self, turn: Turn, context: ContextAssembler, call: ToolCall
-    ) -> ExecutorResult:
+    def _unfit(self, turn: Turn, call: ToolCall, *, ends: bool) -> ExecutorResult | None:
+        """Why a call is not performed; None: it is."""
+        if not call.name:
+            return CUT_OFF
+        turn.performed += 1
+        if ends and turn.performed > CHECKED_FROM_CALLS and not turn.checked:
+            turn.checked = True
+            return LOOK_OVER
+        if call.fingerprint in turn.calls and call.name not in MAY_REPEAT:
+            turn.repeats += 1
+            turn.stats = replace(turn.stats, repeated_calls=turn.repeats)
+            if turn.guide is None or not turn.move.narrowed.must_call:
+                turn.barred.add(call.name)
+            else:
+                turn.guide.repeated(call)
+            return REPEATED
+        turn.calls.add(call.fingerprint)
+        return None
+
+    async def _deed(self, turn: Turn, context: ContextAssembler, call: ToolCall) -> Deed:
+        project_id = turn.conversation.project_id
         scene = CallContext(
             conversation_id=turn.conversation.id,
-            project_id=turn.conversation.project_id,
+            project_id=project_id,
             exclude=frozenset({turn.question.id, turn.answer.id}),
             resident=await context.resident(),
+            workspace=await self._parts.workspace(project_id),
+            cancelled=turn.cancelled,
         )
-        return await _unless(
-            turn.cancelled, context.window.tools.dispatch(call.name, call.arguments, scene)
+        return Deed(
+            id=turn.performed,
+            call=call,
+            registry=context.window.tools,
+            scene=scene,
+            answer_id=turn.answer.id,
+            question=turn.question.content,
         )
 
     # -- keeping ------------------------------------------------------------------------------
@@ -435,12 +561,22 @@ class AgentLoop:
         await self._memory.call(lambda engine: engine.checkpoint_answer(turn.answer.id, text))
         return now + CHECKPOINT_S
 
+    async def _keep_call(self, turn: Turn, call: ToolCalled) -> None:
+        """At once, so that after a crash its card, and with it the way back, is there again."""
+        turn.keep(call)
+        text, trace = turn.visible, encode_trace(turn.trace())
+        await self._memory.call(
+            lambda engine: engine.checkpoint_answer(turn.answer.id, text, trace=trace)
+        )
+
     async def _note_cost(self, turn: Turn, done: p.DoneChat) -> None:
         turn.add_cost(done)
-        self._parts.kv.note(
+        self._parts.chat.note(
             turn.conversation.id,
             new_tokens=done.prompt_tokens + done.answer_tokens - done.reused_tokens,
         )
+        if not done.reuse_known:
+            return
         await self._memory.call(
             lambda engine: engine.note_prompt(
                 turn.conversation.id,
@@ -451,7 +587,7 @@ class AgentLoop:
 
     async def _keep_answer(self, turn: Turn, context: ContextAssembler) -> None:
         answer = replace(turn.answer, content=turn.text)
-        await context.add_answer(answer, tuple(turn.ids))
+        await context.add_answer(answer, tuple(turn.ids) or None)
         cited = turn.cited()
         again = [page for page in turn.pages if page.resident]
         exact = [page for page in again if page.way is not Way.RAG]
@@ -486,17 +622,11 @@ class AgentLoop:
         self, turn: Turn, status: NodeStatus, problem: Problem | None
     ) -> TurnFinished:
         memories = turn.memories()
-        loaded = self._parts.engine.loaded
+        loaded = self._parts.chat.loaded
         notices = [ProblemCode.ENGINE_RESTARTED.value] if turn.restarted else []
         if problem is not None:
             notices.append(problem.code.value)
-        trace = Trace(
-            memories=memories,
-            stats=turn.stats,
-            notices=tuple(notices),
-            gate_failed=turn.gate_failed,
-            deep=turn.deep,
-        )
+        trace = turn.trace(tuple(notices))
         text = turn.visible
         try:
             answer = await self._memory.call(
@@ -504,7 +634,7 @@ class AgentLoop:
                     turn.answer.id,
                     content=text,
                     status=status,
-                    token_ids=tuple(turn.ids) if status is NodeStatus.COMPLETE else None,
+                    token_ids=(tuple(turn.ids) or None) if status is NodeStatus.COMPLETE else None,
                     tokenizer=loaded.tokenizer if loaded else None,
                     derived_from=tuple(page.node.id for page in turn.pages),
                     trace=encode_trace(trace),
@@ -520,63 +650,13 @@ class AgentLoop:
         )
 
     async def count(self, texts: Sequence[str]) -> Sequence[int]:
-        """Tokens of each text, as content, by the loaded model."""
-        try:
-            return await self._count_now(texts)
-        except EngineDied:
-            await self._parts.engine.ready()
-            return await self._count_now(texts)
-
-    async def _count_now(self, texts: Sequence[str]) -> Sequence[int]:
-        client = self._parts.engine.client
-        request = p.Count(id=client.next_id(), texts=tuple(texts))
-        return (await client.request(request, p.DoneCount)).counts
-
-
-def _reading(progress: p.PrefillProgress) -> PhaseChanged:
-    left = (progress.total - progress.done) / progress.rate if progress.rate > 0 else None
-    phase = Phase.READING if progress.done < progress.total else Phase.WRITING
-    return PhaseChanged(
-        phase=phase, done=progress.done, total=progress.total, rate=progress.rate, left_s=left
-    )
+        """Tokens of each text, as content, for the model that answers."""
+        return await self._parts.chat.count(texts)
 
 
 def _with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
     lines = [f"[{item.name} · {item.size_bytes} B · {item.node_id}]" for item in attachments]
     return "\n".join([*lines, text]) if lines else text
-
-
-class _CancelWatcher:
-    """Cancels a request once the event is set, again until the engine listens, and kills an engine that does not."""
-
-    def __init__(self, event: asyncio.Event, client: EngineClient, request_id: int) -> None:
-        self._tasks = TaskGroup()
-        self._tasks.start("cancel", self._watch(event, client, request_id))
-
-    async def _watch(self, event: asyncio.Event, client: EngineClient, request_id: int) -> None:
-        await event.wait()
-        for _ in range(CANCEL_TRIES):
-            client.cancel(request_id)
-            await asyncio.sleep(CANCEL_S / CANCEL_TRIES)
-        client.kill()
-
-    async def close(self) -> None:
-        await self._tasks.cancel_all()
-
-
-async def _not_silent(client: EngineClient, request: p.Chat) -> AsyncGenerator[p.Answer, None]:
-    """The frames of an answer; an engine that says nothing for too long is taken for dead and killed."""
-    async with contextlib.aclosing(client.stream(request)) as answers:
-        while True:
-            try:
-                async with asyncio.timeout(SILENCE_S):
-                    answer = await anext(answers)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                client.kill()
-                raise EngineDied(None) from error
-            yield answer
 
 
 def _parts_of(text: str) -> list[str]:
@@ -607,20 +687,3 @@ def _learn_cited(question: Node, target_id: NodeId, engine: MemoryEngine) -> Non
 
 def _node(node_id: NodeId, engine: MemoryEngine) -> Node | None:
     return engine.node(node_id)
-
-
-async def _unless(cancelled: asyncio.Event, work: Awaitable[T]) -> T:
-    """Awaits `work`, or raises `Cancelled` as soon as the user stops the turn."""
-    running = asyncio.ensure_future(work)  # noqa: TID251 - awaited right here
-    stop = asyncio.ensure_future(cancelled.wait())  # noqa: TID251 - cancelled right here
-    try:
-        await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
-        if not running.done():
-            raise Cancelled
-        return running.result()
-    finally:
-        stop.cancel()
-        if not running.done():
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running

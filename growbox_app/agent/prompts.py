@@ -31,11 +31,24 @@ def prompt_language(text: str) -> str:
     return "zh" if _CHINESE.search(text) else "en"
 
 
-def system_prompt(language: str, *, tools: str, instructions: str) -> str:
-    """The byte-stable head of a conversation. `tools` is empty where the window is too small for them."""
-    parts = [prompt(language, "system")]
+def system_prompt(
+    language: str,
+    *,
+    tools: str,
+    instructions: str,
+    in_project: bool = False,
+    deferred: str = "",
+    head: str = "system",
+) -> str:
+    """The byte-stable head of a conversation. `tools` is empty where the window is too small for them, `deferred` names further ones."""
+    parts = [prompt(language, head)]
+    if in_project:
+        parts.append(prompt(language, "project"))
     if tools:
-        parts.append(prompt(language, "tools") + "\n" + tools)
+        about = prompt(language, "tools")
+        parts.append((about.splitlines()[-1] if in_project else about) + "\n" + tools)
+    if deferred:
+        parts.append(prompt(language, "deferred").format(names=deferred))
     if instructions.strip():
         parts.append(instructions.strip())
     return "\n\n".join(parts)
@@ -88,3 +101,8 @@ def cut_reference(language: str, characters: int, node: Node, part: int) -> str:
 def tool_result_block(name: str, text: str) -> str:
     """The result of a tool call; data, not the user's words."""
     return f"[result of {name}]\n{text}\n"
+
+
+def hint_block(text: str) -> str:
+    """What makes sense next; GrowBox's own words, not the user's."""
+    return f"[{text}]\n"

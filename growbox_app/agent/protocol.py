@@ -7,10 +7,16 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from growbox_app.executors.registry import CLOSER, TRIGGER
+from growbox_app.executors.call_grammar import CLOSER, TRIGGER
 
-_FENCE = re.compile(r"^```(?:json)?\s*(\{.*\})\s*```$", re.DOTALL)
-ARGUMENT_CHARACTERS_MAX = 2000
+_FENCE = re.compile(r"^```(?:json|tool_call)?\s*([\[{].*[\]}])\s*```$", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|$)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
+_THOUGHT = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
+_THINK = "<think"
+_DECODER = json.JSONDecoder(strict=False)
+_NAMES, _ARGUMENTS = ("name", "tool", "function"), ("arguments", "parameters", "args", "input")
+ARGUMENT_CHARACTERS_MAX = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,49 +36,109 @@ class ToolCall:
 def parse_tool_call(text: str, known: Collection[str]) -> ToolCall | None:
     """The first tool call in `text`, or None: prose without a call is an answer.
 
-    Understands the tagged form, and an answer that is nothing but one JSON object, fenced or not. Only `known` tools are
+    Understands the tagged form, the form with `<function=name>` tags, and an answer that is nothing but one JSON object (or a
+    list that begins with one), fenced or not; inside them the spellings that models were trained on. Only `known` tools are
     called: the user may have asked for just such an object, and a made-up tool would only cost rounds.
     """
-    stripped = text.strip()
+    stripped = without_thoughts(text).strip()
     if TRIGGER in stripped:
-        body = stripped.split(TRIGGER, 1)[1].split(CLOSER, 1)[0]
-        return _known(_from_json(body.strip()), known)
+        rest = stripped.split(TRIGGER, 1)[1].strip()
+        body = rest.split(CLOSER, 1)[0].strip()
+        call = _from_tags(body) or _from_json(body, whole=False) or _from_json(rest, whole=False)
+        return _known(call, known)
+    tagged = _from_tags(stripped)
+    if tagged is not None:
+        return _known(tagged, known)
     fenced = _FENCE.match(stripped)
     body = fenced.group(1) if fenced else stripped
-    whole = body.startswith("{") and body.endswith("}")
-    return _known(_from_json(body) if whole else None, known)
+    whole = body.startswith(("{", "[")) and body.endswith(("}", "]"))
+    return _known(_from_json(body, whole=True) if whole else None, known)
+
+
+def without_thoughts(text: str) -> str:
+    """The text without what a model thought aloud between its tags; a thought that was not closed is one to its end."""
+    return _THOUGHT.sub("", text)
 
 
 def _known(call: ToolCall | None, known: Collection[str]) -> ToolCall | None:
     return call if call is not None and call.name in known else None
 
 
-def _from_json(body: str) -> ToolCall | None:
+def _from_tags(body: str) -> ToolCall | None:
+    """`<function=name><parameter=key>value</parameter></function>`."""
+    found = _FUNCTION.search(body)
+    if found is None:
+        return None
+    arguments = {
+        match.group(1): match.group(2).removeprefix("\n").removesuffix("\n")
+        for match in _PARAMETER.finditer(found.group(2))
+    }
+    return _bounded(found.group(1), arguments)
+
+
+def _from_json(body: str, *, whole: bool) -> ToolCall | None:
+    """A call in JSON; not `whole`: something may follow it."""
     try:
-        value = json.loads(body)
+        value, end = _DECODER.raw_decode(body)
     except ValueError:
         return None
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+    if whole and body[end:].strip():
         return None
-    arguments = value.get("arguments")
-    if not isinstance(arguments, dict):
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
         return None
-    bounded = {str(k): str(v)[:ARGUMENT_CHARACTERS_MAX] for k, v in arguments.items()}
-    return ToolCall(name=value["name"], arguments=bounded)
+    return _from_object(value)
+
+
+def _from_object(value: Mapping[str, object]) -> ToolCall | None:
+    inner = value.get("function")
+    if isinstance(inner, dict):
+        return _from_object(inner)
+    name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
+    arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return None
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return None
+    return _bounded(name, arguments)
+
+
+def _bounded(name: str, arguments: Mapping[str, object]) -> ToolCall:
+    kept = {str(k): _ended(_text(v))[:ARGUMENT_CHARACTERS_MAX] for k, v in arguments.items()}
+    return ToolCall(name=name, arguments=kept)
+
+
+def _ended(text: str) -> str:
+    """Where a model forgot the quotation mark at the end, the call's own end stands in the value; what is before it was meant."""
+    return text.split(CLOSER, 1)[0].rstrip().removesuffix("}}") if CLOSER in text else text
+
+
+def _text(value: object) -> str:
+    """A value as executors take it: text as it is, anything else as JSON spells it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 class CallFilter:
-    """Passes streamed text on, but nothing that may become a tool call."""
+    """Passes streamed text on, but nothing that may become a tool call, and no thoughts before the answer."""
 
     def __init__(self) -> None:
         self._held = ""
         self._calling = False
+        self._begun = False
 
     def feed(self, text: str) -> str:
         """What may be shown now."""
         if self._calling:
             return ""
         self._held += text
+        if not self._begun:
+            self._begun = self._is_begun()
+            if not self._begun:
+                return ""
         start = self._held.find(TRIGGER)
         if start >= 0:
             self._calling = True
@@ -85,8 +151,20 @@ class CallFilter:
 
     def finish(self) -> str:
         """What was held back and turned out to be no call."""
-        held, self._held = self._held, ""
+        held, self._held = without_thoughts(self._held), ""
         return "" if self._calling else held
+
+    def _is_begun(self) -> bool:
+        """Whether the answer itself has begun; thoughts that have ended are dropped."""
+        begun = self._held.lstrip()
+        if not begun or _THINK.startswith(begun[: len(_THINK)]):
+            return False
+        if begun.startswith(_THINK):
+            rest = _THOUGHT.sub("", self._held)
+            if not rest:
+                return False
+            self._held = rest
+        return True
 
 
 def _prefix_at_end(text: str) -> int:

@@ -2,8 +2,8 @@
 
 Owns what is prepared: the conversation that a face shows (or that the last turn was in), as one task that the next turn, or
 the next wish, cancels. Preparing is compaction of the region, the conversation's own KV image, and prefill of the certain
-part of its prompt; for a conversation not begun yet it is the system prompt, saved once as an image that every new one starts
-with. Invariants: a turn never waits for this longer than one slice of prefill; trouble here is silent, for it costs only
+part of its prompt; for a conversation not begun yet it is the system prompt – one in a project is told of more tools – saved once as
+an image that every new one starts with. Invariants: a turn never waits for this longer than one slice of prefill; trouble here is silent, for it costs only
 warmth; when power is saved, or the user does not want it, images are restored and nothing is computed.
 
 Event-loop thread. A crash leaves whole images or none. Source: design 4.3, "When idle, the background compacts early".
@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import product
 
 import msgspec
 
@@ -52,6 +53,7 @@ class Warmth:
         self._tasks = TaskGroup()
         self._task: asyncio.Task[None] | None = None
         self._shown: ConversationId | None = None
+        self._in_project = False
         self._asked = False
         self._in_turn = False
         self._closed = False
@@ -59,13 +61,13 @@ class Warmth:
         self._tried: set[tuple[int, str]] = set()
 
     # -- what happens outside -----------------------------------------------------------------
-    def prepare(self, conversation_id: ConversationId | None) -> None:
+    def prepare(self, conversation_id: ConversationId | None, *, in_project: bool) -> None:
         """See `Assistant.prepare`."""
-        self._shown, self._asked = conversation_id, True
-        name = f"prepare {conversation_id}"
+        self._shown, self._in_project, self._asked = conversation_id, in_project, True
+        name = f"prepare {conversation_id} {in_project}"
         if self._in_turn or (self._working() and self._task and self._task.get_name() == name):
             return
-        self._begin(name, lambda: self._prepare(conversation_id))
+        self._begin(name, self._prepare)
 
     def turn_began(self) -> None:
         """The turn goes first: whatever is being prepared stops."""
@@ -88,7 +90,7 @@ class Warmth:
         if isinstance(event, StatusChanged) and ready and generation != self._generation:
             self._generation = generation
             if self._asked:
-                self.prepare(self._shown)
+                self.prepare(self._shown, in_project=self._in_project)
 
     async def settled(self) -> None:
         """Waits until nothing is being prepared or about to be."""
@@ -115,6 +117,8 @@ class Warmth:
             self._task = self._tasks.start(name, self._quietly(work))
 
     async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
+        if not self._parts.chat.is_local:  # a server keeps its own cache
+            return
         with contextlib.suppress(EngineDied, p.EngineFault, ProblemError, MemoryEngineError):
             await work()
 
@@ -128,21 +132,25 @@ class Warmth:
         await asyncio.sleep(self._idleness.idle_s)
         if await self._may_compute():
             await self._missing_system_images()
-        await self._prepare(self._shown)
+        await self._prepare()
 
     async def _missing_system_images(self) -> None:
-        """A new conversation may be begun in either language; each image is tried once while an engine lives."""
-        for language in LANGUAGES:
-            text = await self._loop.system_text(language)
+        """A new conversation may be begun in either language, and in a project; each image is tried once while an engine lives."""
+        projects = await self._parts.memory.call(lambda engine: engine.projects())
+        for language, in_project in product(LANGUAGES, (False, True) if projects else (False,)):
+            text = await self._loop.system_text(language, in_project=in_project)
             attempt = (self._parts.engine.generation, text)
             if attempt not in self._tried and not self._parts.kv.has_system_image(text):
                 self._tried.add(attempt)
                 await self._prepare_new(text)
 
-    async def _prepare(self, conversation_id: ConversationId | None) -> None:
+    async def _prepare(self) -> None:
         await self._parts.engine.ready()
+        conversation_id = self._shown
         if conversation_id is None:
-            await self._prepare_new(await self._loop.system_text(tr.language))
+            await self._prepare_new(
+                await self._loop.system_text(tr.language, in_project=self._in_project)
+            )
         else:
             await self._prepare_old(conversation_id)
 
@@ -166,7 +174,9 @@ class Warmth:
         history = await memory.call(lambda engine: engine.messages(conversation_id))
         if conversation is None or not history:
             return
-        window = await self._loop.window(history[0].content)
+        window = await self._loop.window(
+            history[0].content, in_project=conversation.project_id is not None
+        )
         context = ContextAssembler(memory, self._loop.count, conversation_id, window)
         await context.open()
         may_compute = await self._may_compute()

@@ -131,6 +131,8 @@ class EngineClient:
             with contextlib.suppress(OSError):
                 self._pipe.send_bytes(p.encode(p.Shutdown()))
         await asyncio.to_thread(self._wait_or_kill)
+        # The process is gone, so the reader ends by itself; a pipe that is closed under it raises what no reader expects.
+        await asyncio.to_thread(self._reader.join, END_S)
         self._pipe.close()
         await asyncio.to_thread(self._reader.join)
 

@@ -83,9 +83,10 @@ class Generation:
         reason = "cancelled"
         first_s = 0.0
         if complete:
-            for token in self._request.prefix:
-                self._decoder.decode(self._tokenizer.piece(token))
             with contextlib.closing(self._sampler()) as sampler:
+                for token in self._request.prefix:
+                    self._decoder.decode(self._tokenizer.piece(token))
+                    sampler.take(token)
                 reason, first_s = self._sample(sampler, started)
         self._flush(final=True)
         return p.DoneChat(

@@ -25,8 +25,8 @@ from memory.values import ConversationId
 
 SAVE_AFTER_TOKENS = 512
 """Fewer new tokens than this are not worth a write while the conversation goes on."""
-SYSTEM_IMAGES_KEPT = 2
-"""English and Chinese."""
+SYSTEM_IMAGES_KEPT = 4
+"""English and Chinese, in a project and in none."""
 _SYSTEM = "system-"
 
 

@@ -56,7 +56,7 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, tag="chat"):
     """Generates an answer.
 
     `prefix` are ids already sampled for this answer (after a restart of the engine): they are decoded again and not sent
-    again. `grammar` (GBNF) is applied lazily from `trigger` on; `barred` texts may not be begun at all.
+    again. `grammar` (GBNF) is applied from `trigger` on, without one from the first token on; `barred` texts may not be begun at all.
     """
 
     id: int
@@ -218,7 +218,10 @@ class DoneMeasure(msgspec.Struct, frozen=True, kw_only=True, tag="done_measure")
 
 
 class DoneChat(msgspec.Struct, frozen=True, kw_only=True, tag="done_chat"):
-    """The end of an answer. `reason`: stop | length | cancelled | loop. Times in seconds."""
+    """The end of an answer. `reason`: stop | length | cancelled | loop. Times in seconds.
+
+    A server that answered instead of the engine is named by `answered_by`; `reuse_known` False: it does not say what it reused.
+    """
 
     id: int
     reason: Literal["stop", "length", "cancelled", "loop"]
@@ -228,6 +231,8 @@ class DoneChat(msgspec.Struct, frozen=True, kw_only=True, tag="done_chat"):
     prefill_s: float
     decode_s: float
     first_token_s: float
+    reuse_known: bool = True
+    answered_by: str = ""
 
 
 class DoneWarm(msgspec.Struct, frozen=True, kw_only=True, tag="done_warm"):

@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from growbox_app.executors.base import FULL_WINDOW_MIN, CallContext, ExecutorResult, Risk
+from growbox_app.executors.base import (
+    FULL_WINDOW_MIN,
+    CallContext,
+    ExecutorResult,
+    Parameter,
+    Plan,
+    Risk,
+)
 from growbox_app.memory_service import MemoryService
 from memory.values import Node, NodeStatus
 
@@ -69,9 +76,9 @@ class MemoryGet:
     description = (
         "Reads one part of a stored text of which only the beginning and the end are shown."
     )
-    parameters: Mapping[str, str] = {
-        "id": "as named where characters are not shown",
-        "part": "number of the part",
+    parameters: Mapping[str, Parameter] = {
+        "id": Parameter(description="as named where characters are not shown"),
+        "part": Parameter(description="number of the part"),
     }
     risk = Risk.SAFE
     window_min = FULL_WINDOW_MIN
@@ -81,14 +88,22 @@ class MemoryGet:
         self._memory = memory
         self._paused = paused
 
-    async def run(self, arguments: Mapping[str, str], context: CallContext) -> ExecutorResult:
+    async def plan(
+        self,
+        arguments: Mapping[str, str],
+        context: CallContext,  # noqa: ARG002 - the protocol's
+    ) -> Plan | ExecutorResult:
+        """Touches nothing outside the memory."""
+        return Plan(detail=arguments)
+
+    async def run(self, plan: Plan, context: CallContext) -> ExecutorResult:
         """Reads. While memory is paused, only what the prompt shows in part may be read on."""
-        node = await self._find(arguments.get("id", ""))
+        node = await self._find(plan.detail.get("id", ""))
         if node is None:
             return ExecutorResult(ok=False, text=NO_SUCH, summary="0")
         if self._paused() and node.id not in context.resident:
             return ExecutorResult(ok=False, text="memory is paused by the user", summary="0")
-        wanted = _NUMBER.search(arguments.get("part", ""))
+        wanted = _NUMBER.search(plan.detail.get("part", ""))
         number, count = int(wanted.group()) if wanted else 1, parts_of(node.content)
         if not 1 <= number <= count:
             return ExecutorResult(ok=False, text=f"it has parts 1 to {count}", summary="0")

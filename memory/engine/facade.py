@@ -14,6 +14,7 @@ from pathlib import Path
 from memory.config import MemoryConfig
 from memory.engine.digestion import Digestion
 from memory.engine.documents import Documents
+from memory.engine.forgetting import Forgetting
 from memory.engine.journal import Journal
 from memory.engine.learning import Learning
 from memory.engine.regions import Regions
@@ -25,7 +26,7 @@ from memory.recall.recaller import Recaller
 from memory.requests import Operation, Yield
 from memory.rest.fatigue import FatigueMeter
 from memory.storage.audit import Audit, rebuild
-from memory.storage.statistics import statistics
+from memory.storage.statistics import holdings, statistics
 from memory.storage.stores import Stores, open_stores
 from memory.values import (
     AuditReport,
@@ -51,6 +52,7 @@ from memory.values import (
     Page,
     PointerKind,
     Project,
+    ProjectHoldings,
     ProjectId,
     QueueSnapshot,
     RecallQuery,
@@ -81,6 +83,7 @@ class MemoryEngine:
         self._exact = ExactSearch(
             stores, self._recaller.cache, self._recaller.recent, self._learning
         )
+        self.forgetting = Forgetting(stores, self._recaller, self._regions)
 
     @classmethod
     def open(
@@ -148,6 +151,17 @@ class MemoryEngine:
         """Changes a title."""
         self._stores.timeline.rename_conversation(conversation_id, title)
 
+    def move_conversation(
+        self, conversation_id: ConversationId, project_id: ProjectId | None
+    ) -> None:
+        """Gives a conversation to another project; None: to none."""
+        with self._stores.database.transaction():
+            self._stores.timeline.move_conversation(conversation_id, project_id)
+
+    def holdings(self, project_id: ProjectId) -> ProjectHoldings:
+        """What a project has in the memory."""
+        return holdings(self._stores, project_id)
+
     def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
         """The active branch, in order."""
         return self._stores.timeline.messages(conversation_id)
@@ -164,9 +178,9 @@ class MemoryEngine:
         """An empty partial answer to a question."""
         return self._journal.begin_answer(question)
 
-    def checkpoint_answer(self, node_id: NodeId, content: str) -> None:
-        """Makes the text of a partial answer durable."""
-        self._journal.checkpoint(node_id, content)
+    def checkpoint_answer(self, node_id: NodeId, content: str, *, trace: str | None = None) -> None:
+        """Makes the text of a partial answer durable, and what the host notes about it, where it is given."""
+        self._journal.checkpoint(node_id, content, trace)
 
     def finish_answer(  # noqa: PLR0913 - the facade's contract; all but the id are keywords
         self,

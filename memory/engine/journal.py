@@ -95,10 +95,10 @@ class Journal:
         """An empty partial answer to a question."""
         return self.record(_answer_to(question))
 
-    def checkpoint(self, node_id: NodeId, content: str) -> None:
-        """Makes the text so far durable."""
+    def checkpoint(self, node_id: NodeId, content: str, trace: str | None = None) -> None:
+        """Makes the text so far durable, and the host's own JSON about it."""
         with self._stores.database.transaction():
-            self._stores.timeline.checkpoint(node_id, content)
+            self._stores.timeline.checkpoint(node_id, content, trace)
 
     def finish(
         self,

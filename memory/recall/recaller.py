@@ -63,6 +63,11 @@ class Recaller:
         self._search = HybridSearch(stores)
         self._walk = PointerWalk(stores, self.cache)
 
+    def forget(self) -> None:
+        """Drops what is remembered of earlier questions: some of it may be of what was forgotten."""
+        self.recent.clear()
+        self.cache.clear()
+
     def recall(self, query: RecallQuery) -> Operation[RecallResult]:
         """Finds pages for a question; empty for an empty one, never "something recent"."""
         run = _Run(query, self._stores.clock.monotonic_s())

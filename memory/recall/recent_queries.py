@@ -58,6 +58,10 @@ class RecentQueries:
         while len(self._queries) > self._entries_max:
             self._queries.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forgets all."""
+        self._queries.clear()
+
 
 def embedded(text: str, recent: RecentQueries, dimension: int) -> Operation[Vector | None]:
     """A question's vector, remembered or asked for; None when the embedder is out."""

@@ -156,6 +156,25 @@ class LearningLog:
             )
         return events
 
+    def replace(self, event: LearningEvent) -> None:
+        """Writes an event anew, without what was forgotten; the caller holds the transaction."""
+        payload = _Payload(
+            query=event.query,
+            sources=list(event.sources),
+            targets=list(event.targets),
+            reading=event.reading,
+        )
+        self._db.execute(
+            "UPDATE learning_log SET payload = ? WHERE id = ?",
+            (msgspec.json.encode(payload).decode(), event.id),
+        )
+
+    def remove(self, event_ids: Sequence[int]) -> None:
+        """Deletes events that taught from what was forgotten; the caller holds the transaction."""
+        self._db.execute_many(
+            "DELETE FROM learning_log WHERE id = ?", [(event_id,) for event_id in event_ids]
+        )
+
     def count(self) -> int:
         """Events ever."""
         return self._db.number("SELECT count(*) FROM learning_log")

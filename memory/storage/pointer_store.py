@@ -278,6 +278,14 @@ class PointerStore:
             self._cache.set(_HIGH_WATER, msgspec.json.encode(event.id))
         return changed
 
+    def start_anew(self) -> None:
+        """Deletes the folder; `catch_up` folds the log in again, in its slices.
+
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        self._start_over()
+
     def rebuild(self) -> None:
         """Folds the whole log anew into an empty store.
 

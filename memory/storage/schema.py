@@ -162,6 +162,19 @@ def _back_up(database: Database, version: int, backups_max: int) -> Path:
     return target
 
 
+def drop_backups(database: Database) -> None:
+    """Deletes the copies from before migrations: they hold what is forgotten since.
+
+    Raises:
+        StorageError: the system refuses.
+    """
+    for path in _backups(database.path.parent, database.path.name):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise translated_os(error, path) from error
+
+
 def _backups(folder: Path, name: str) -> list[Path]:
     """Our own copies, oldest first; a user's copy under another name is theirs, and stays."""
     versions = {

@@ -4,7 +4,27 @@ from __future__ import annotations
 
 from memory.storage.stores import Stores
 from memory.storage.vector_index import HostState
-from memory.values import Statistics, StoreHealth
+from memory.values import ProjectHoldings, ProjectId, Statistics, StoreHealth
+
+
+def holdings(stores: Stores, project_id: ProjectId) -> ProjectHoldings:
+    """What a project has in the memory, by one walk over its nodes."""
+    row = stores.database.row(
+        "SELECT sum(kind = 'message') AS messages, sum(kind = 'chunk') AS passages,"
+        " sum(kind = 'document' AND id IN (SELECT node_id FROM documents)) AS documents,"
+        " sum(seq IN (SELECT seq FROM embed_queue)) AS waiting"
+        " FROM nodes WHERE project_id = ? AND branch_active = 1 AND deleted_at_ms IS NULL",
+        (project_id,),
+    )
+    talks = sum(c.project_id == project_id for c in stores.timeline.conversations())
+    assert row is not None  # an aggregate has one row
+    return ProjectHoldings(
+        conversations=talks,
+        messages=row["messages"] or 0,
+        documents=row["documents"] or 0,
+        passages=row["passages"] or 0,
+        waiting=row["waiting"] or 0,
+    )
 
 
 def statistics(stores: Stores) -> Statistics:

@@ -180,7 +180,8 @@ class Timeline:
         rows = self._db.rows(
             "SELECT c.*, (SELECT count(*) FROM nodes n WHERE n.conversation_id = c.id"
             " AND n.kind = 'message' AND n.branch_active = 1 AND n.deleted_at_ms IS NULL) AS messages"
-            " FROM conversations c WHERE ?1 IS NULL OR c.id = ?1"
+            " FROM conversations c WHERE (?1 IS NULL OR c.id = ?1)"
+            " AND NOT EXISTS (SELECT 1 FROM meta m WHERE m.key = 'forget:' || c.id)"
             " ORDER BY c.updated_at_ms DESC, c.rowid DESC",
             (only,),
         )
@@ -201,6 +202,15 @@ class Timeline:
         self._db.execute(
             "UPDATE conversations SET title = ? WHERE id = ?", (storable(title), conversation_id)
         )
+
+    def move_conversation(
+        self, conversation_id: ConversationId, project_id: ProjectId | None
+    ) -> None:
+        """Gives a conversation, and what was said in it, to another project (None: to none). The caller holds the transaction."""
+        for table, key in (("conversations", "id"), ("nodes", "conversation_id")):
+            self._db.execute(
+                f"UPDATE {table} SET project_id = ? WHERE {key} = ?", (project_id, conversation_id)
+            )
 
     # --- nodes: writing
 
@@ -245,11 +255,12 @@ class Timeline:
             (now, conversation_id),
         )
 
-    def checkpoint(self, node_id: NodeId, content: str) -> None:
-        """Replaces the text of a partial answer."""
+    def checkpoint(self, node_id: NodeId, content: str, trace: str | None = None) -> None:
+        """Replaces the text of a partial answer, and the host's JSON about it unless none is given."""
         cursor = self._db.execute(
-            "UPDATE nodes SET content = ? WHERE id = ? AND status = 'partial'",
-            (storable(content), node_id),
+            "UPDATE nodes SET content = ?, trace = coalesce(?, trace)"
+            " WHERE id = ? AND status = 'partial'",
+            (storable(content), trace, node_id),
         )
         require(cursor.rowcount == 1, "only a partial answer can be checkpointed")
 

@@ -150,12 +150,16 @@ class VectorStore:
     # --- blobs
 
     def put(self, seqs: Sequence[int], matrix: NDArray[np.float32]) -> None:
-        """Stores float32[n, dimension] for n nodes and takes them off the queue, in one transaction."""
+        """Stores float32[n, dimension] for n nodes and takes them off the queue, in one transaction.
+
+        A node that was forgotten while its text was being embedded gets none.
+        """
         require(matrix.shape == (len(seqs), self.epoch.dimension), "vectors of a wrong shape")
         require(bool(np.isfinite(matrix).all()), "vectors that are not finite")
         with self._db.transaction():
             self._db.execute_many(
-                "INSERT OR IGNORE INTO vectors(epoch, seq, vector) VALUES(?, ?, ?)",
+                "INSERT OR IGNORE INTO vectors(epoch, seq, vector) SELECT ?1, ?2, ?3"
+                " WHERE EXISTS (SELECT 1 FROM nodes WHERE seq = ?2 AND deleted_at_ms IS NULL)",
                 [(self._epoch_id, seq, pack(row)) for seq, row in zip(seqs, matrix, strict=True)],
             )
             self._db.execute_many("DELETE FROM embed_queue WHERE seq = ?", [(s,) for s in seqs])

@@ -209,7 +209,7 @@ async def record() -> None:
     from tests.real_models import LIGHT, real_load
 
     cpu_file = LIGHT.parent / ".cpu_variant.json"
-    tools = Registry([MemorySearch(None, paused=lambda: False)]).tool_list()  # type: ignore[arg-type]
+    tools = Registry([MemorySearch(None, paused=lambda: False, now_ms=int)]).tool_list()  # type: ignore[arg-type]
     async with loaded_engine(cpu_file) as (client, _variant):
         loaded = await client.request(real_load(client.next_id(), cpu_file), p.DoneLoad)
         for language in LANGUAGES:

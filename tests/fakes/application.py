@@ -8,7 +8,7 @@ from pathlib import Path
 
 from growbox_app.api import AskRequest, TurnFinished
 from growbox_app.assistant import GrowBox, Options
-from memory.values import ConversationId
+from memory.values import ConversationId, ProjectId
 from tests.fakes import scripted_engine
 
 Body = Callable[[GrowBox], Awaitable[None]]
@@ -43,10 +43,14 @@ def run_application(
 
 
 async def ask(
-    app: GrowBox, text: str, conversation_id: ConversationId | None = None
+    app: GrowBox,
+    text: str,
+    conversation_id: ConversationId | None = None,
+    *,
+    project_id: ProjectId | None = None,
 ) -> TurnFinished:
     """One turn to its end."""
-    request = AskRequest(text=text, conversation_id=conversation_id)
+    request = AskRequest(text=text, conversation_id=conversation_id, project_id=project_id)
     events = [event async for event in app.ask(request)]
     assert isinstance(events[-1], TurnFinished)
     return events[-1]

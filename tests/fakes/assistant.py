@@ -4,6 +4,7 @@
 of text, so that a test can look at (or stop) a turn in the middle. `fail_next` makes the next question fail before it is accepted; `attach_gate` holds
 attachments; `fail_models`, `fail_messages` and `fail_settings` make those calls fail until they are None again. A search of the past does only what
 `tell_search` says; what the window asks for is noted in `searched_further`, `searches_stopped`, `called_wrong` and `answered_again`.
+`tool_calls` are played in the next turn; `approval` is asked for before the first of them ends.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from pathlib import Path
 
 from growbox_app.api import (
     AppEvent,
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
+    ApprovalEnded,
     AskRequest,
     Attachment,
     ConversationsChanged,
@@ -23,6 +28,7 @@ from growbox_app.api import (
     DeepSearchChanged,
     EnginePhase,
     EngineStatus,
+    JudgeSkill,
     MemoriesFound,
     MemoryChanged,
     ModelStatus,
@@ -37,6 +43,9 @@ from growbox_app.api import (
     SearchHit,
     StatusChanged,
     TextDelta,
+    ToolCalled,
+    ToolsChanged,
+    ToolStarted,
     TurnAccepted,
     TurnEvent,
     TurnFinished,
@@ -44,8 +53,10 @@ from growbox_app.api import (
     Unsubscribe,
     UsedMemory,
 )
+from growbox_app.audit_log import Decided
 from growbox_app.ingest.report import IngestReport
 from growbox_app.settings.schema import SETTINGS
+from growbox_app.shadow.values import RestoreReport
 from memory.events import RegionChanged
 from memory.values import (
     AuditReport,
@@ -72,6 +83,9 @@ from memory.values import (
     Statistics,
     StoreHealth,
 )
+from tests.fakes.endpoints import ScriptedEndpoints
+from tests.fakes.library import ScriptedLibrary
+from tests.fakes.tools import ScriptedTools
 
 START_MS = 1_762_180_920_000  # 3 Nov 2025, 14:42 UTC
 WINDOW_TOKENS = 8_192
@@ -116,11 +130,22 @@ class ScriptedAssistant:
         self.called_wrong: list[NodeId] = []
         self.answered_again: list[NodeId] = []
         self.searches_stopped = 0
+        self.tool_calls: list[ToolCalled] = []
+        self.approval: Approval | None = None
+        self.decided: list[Decided] = []
+        self.skills: tuple[JudgeSkill, ...] = ()
+        self.approval_answers: list[ApprovalAnswer] = []
+        self.restored: list[tuple[str, bool]] = []
+        self.conflicts: tuple[Path, ...] = ()
+        self.fail_restore: Problem | None = None
         self.health: tuple[StoreHealth, ...] = ()
         self.pending = 0
         self.requests: list[AskRequest] = []
         self.rejected: list[tuple[NodeId, NodeId]] = []
         self.prepared: list[ConversationId | None] = []
+        self.prepared_in: list[ProjectId | None] = []
+        self.endpoints = ScriptedEndpoints(lambda: self.tell(StatusChanged()))
+        self.tools = ScriptedTools(lambda: self.tell(ToolsChanged()))
         self.stops = 0
         self.shutdowns = 0
         self.started = False
@@ -128,6 +153,7 @@ class ScriptedAssistant:
         self._sequence = 0
         self._nodes: dict[NodeId, Node] = {}
         self._traces: dict[NodeId, tuple[tuple[UsedMemory, ...], TurnStats]] = {}
+        self._calls: dict[NodeId, tuple[ToolCalled, ...]] = {}
         self._conversations: dict[ConversationId, Conversation] = {}
         self._projects: dict[ProjectId, Project] = {}
         self._blocks: dict[ConversationId, list[RegionBlock]] = {}
@@ -135,7 +161,11 @@ class ScriptedAssistant:
             key: setting.default for key, setting in SETTINGS.items()
         }
         self._listeners: list[Callable[[AppEvent], None]] = []
+        self.library = ScriptedLibrary(
+            self._projects, self._conversations, lambda: self.tell(ConversationsChanged())
+        )
         self._stop: asyncio.Event | None = None
+        self._answered = asyncio.Event()
 
     # -- making a world -----------------------------------------------------------------------
     def now_ms(self) -> int:
@@ -326,6 +356,9 @@ class ScriptedAssistant:
         for problem in self.notices:
             yield Notice(problem=problem)
         self.notices.clear()
+        self._calls[answer.id] = tuple(self.tool_calls)
+        async for event in self._tools(stop):
+            yield event
         yield PhaseChanged(phase=Phase.WRITING, rate=11.8)
         text = self.answers.popleft() if self.answers else f"You said: {request.text}"
         written = ""
@@ -340,10 +373,27 @@ class ScriptedAssistant:
             await asyncio.sleep(STEP_S)
         yield self._finish(answer, written, stopped=stop.is_set())
 
+    async def _tools(self, stop: asyncio.Event) -> AsyncIterator[TurnEvent]:
+        for call in self.tool_calls:
+            yield ToolStarted(call_id=call.call_id, name=call.name, arguments=call.arguments)
+            approval, self.approval = self.approval, None
+            if approval is not None:
+                self._answered.clear()
+                yield ApprovalAsked(approval=approval)
+                await self._first_of(self._answered, stop)
+                by = "user" if self._answered.is_set() else "stop"
+                allowed = by == "user" and self.approval_answers[-1].allowed
+                yield ApprovalEnded(id=approval.id, allowed=allowed, by=by)
+            yield call
+        self.tool_calls.clear()
+
     async def _wait_for_gate(self, stop: asyncio.Event) -> None:
         assert self.gate is not None
+        await self._first_of(self.gate, stop)
+
+    async def _first_of(self, *events: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
-        waits = {loop.create_task(event.wait()) for event in (self.gate, stop)}
+        waits = {loop.create_task(event.wait()) for event in events}
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -411,9 +461,35 @@ class ScriptedAssistant:
         """What `tell_search` said last."""
         return self.searches.get(answer.id)
 
-    def prepare(self, conversation_id: ConversationId | None) -> None:
+    def prepare(
+        self, conversation_id: ConversationId | None, *, project_id: ProjectId | None = None
+    ) -> None:
         """Notes the wish."""
         self.prepared.append(conversation_id)
+        self.prepared_in.append(project_id)
+
+    def answer_approval(self, answer: ApprovalAnswer) -> None:
+        """Goes on with the turn that waits."""
+        self.approval_answers.append(answer)
+        self._answered.set()
+
+    async def restore(self, checkpoint: str, *, force: bool = False) -> RestoreReport:
+        """Notes the wish; the files in `conflicts` stand against it."""
+        self.restored.append((checkpoint, force))
+        if self.fail_restore is not None:
+            raise ProblemError(self.fail_restore)
+        if self.conflicts and not force:
+            return RestoreReport(is_done=False, conflicts=self.conflicts)
+        undo_id = f"u{len(self.restored)}"
+        return RestoreReport(is_done=True, undo_id=undo_id, restored=(Path("src/loader.py"),))
+
+    async def decisions(self, count: int) -> tuple[Decided, ...]:
+        """The scripted log."""
+        return tuple(self.decided[:count])
+
+    def judge_skills(self) -> tuple[JudgeSkill, ...]:
+        """The scripted measurement."""
+        return self.skills
 
     async def attach(self, *, name: str, text: str) -> Attachment:
         """Stores a document."""
@@ -471,6 +547,10 @@ class ScriptedAssistant:
     def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
         """Memories and figures."""
         return self._traces.get(answer.id, ((), TurnStats()))
+
+    def calls_of(self, answer: Node) -> tuple[ToolCalled, ...]:
+        """The calls played with it."""
+        return self._calls.get(answer.id, ())
 
     async def node(self, node_id: NodeId) -> Node | None:
         """One node."""

@@ -88,6 +88,9 @@ def reading(query: str, text: str) -> p.Reading:
 
 def answer_to(question: str) -> str:
     """The script."""
+    call = re.search(r"call:(\{.*\})", question)
+    if call:
+        return f"<tool_call> {call.group(1)} </tool_call>"
     tool = re.search(r"tool:(\S+)", question)
     if tool:
         arguments = f'{{"query": "{tool.group(1)}"}}'
@@ -222,7 +225,7 @@ class ScriptedBackend:
         reused = min(common(self._cached, prompt), size - 1)
         self._cached = [*prompt, *map(str, request.prefix)]
         question = request.messages[-1].parts[-1]
-        if "hang" in question:
+        if re.search(r"\bhang\b", question):
             self._abort.wait()
         words = re.findall(r"\S+\s*", answer_to(question))
         sent = len(request.prefix)

@@ -92,6 +92,29 @@ def test_the_entry_module_imports_nothing_heavy() -> None:
     assert ended.stdout.strip() == "[]"
 
 
+def test_a_window_that_starts_waits_for_no_import_of_a_turn(tmp_path: Path) -> None:
+    """What only a call, a file, a fetch or a server needs is imported by that: a start is measured in tenths of a second."""
+    heavy = (
+        "chromadb", "cryptography", "docx", "dulwich", "httpx", "keyring", "llama_cpp", "mcp", "numpy", "pydantic", "pypdf", "starlette",
+        "tree_sitter", "tree_sitter_bash", "tree_sitter_python", "memory.engine", "growbox_app.ingest.ingestion",
+    )  # fmt: skip
+    code = (
+        "import asyncio, sys; from pathlib import Path; import ui.main, ui.application\n"
+        f"async def make(): GrowBox(data_path=Path({str(tmp_path)!r}), models_path=Path({str(tmp_path)!r}))\n"
+        "from growbox_app.assistant import GrowBox; asyncio.run(make())\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert ended.stdout.strip() == "[]"
+
+
 def test_qt_speaks_the_languages_of_the_window(qapp: QApplication) -> None:
     for language in LANGUAGES:
         assert use_qt_language(language)

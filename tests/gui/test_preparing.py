@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from growbox_app.api import EnginePhase, EngineStatus
@@ -20,6 +22,20 @@ async def test_showing_a_conversation_prepares_it(desk: Desk, assistant: Scripte
     await desk.window.flow.open(newer)
     desk.window.new_conversation()
     assert assistant.prepared == [older.id, newer.id, None]
+
+
+async def test_a_new_conversation_is_prepared_for_its_project(
+    desk: Desk, assistant: ScriptedAssistant, tmp_path: Path
+) -> None:
+    await desk.open()
+    project = await assistant.open_project(tmp_path)
+    assert (assistant.prepared[-1], assistant.prepared_in[-1]) == (None, None)
+    count = len(assistant.prepared)
+    desk.window.flow.choose_project(project.id)
+    desk.window.flow.choose_project(project.id)
+    assert assistant.prepared_in[count:] == [project.id]
+    desk.window.conversation_panel.composer.insert_text("W")
+    assert (assistant.prepared[-1], assistant.prepared_in[-1]) == (None, project.id)
 
 
 async def test_the_first_letter_of_a_question_prepares_and_the_others_do_not(

@@ -8,6 +8,7 @@ import pytest
 
 from growbox_app.api import DeepSearchState, EnginePhase, Phase, ProblemCode
 from growbox_app.executors.memory_search import MemorySearch
+from growbox_app.mcp_client.values import TROUBLES, ServerState
 from growbox_app.settings.schema import SETTINGS
 from growbox_app.text import LANGUAGES, catalogue
 from memory.values import BlockKind, Depth, NodeKind, NodeStatus, PointerKind, Role, Way
@@ -80,6 +81,8 @@ def computed_keys() -> set[str]:
     keys |= {
         f"{key}_{form}"
         for key in (
+            "agent.restored",
+            "agent.show_all",
             "answer.used",
             "fatigue.accesses",
             "pointers.count",
@@ -94,8 +97,30 @@ def computed_keys() -> set[str]:
         )
         for form in ("one", "many")
     }
+    keys |= {f"agent.approval_{end}" for end in ("allowed", "denied", "timeout", "stop")}
+    keys |= {f"{kind}.{name}" for name in executor_names() for kind in ("agent.verb", "tool")}
+    keys |= {f"mcp.state.{state}" for state in ServerState}
+    keys |= {f"mcp.trouble.{reason}" for reason in TROUBLES}
+    keys |= {f"lessons.{counsel}" for counsel in ("veto", "warn", "works")}
+    keys |= {f"secrets.trouble.{reason}" for reason in ("none", "locked", "slow", "failed")}
+    keys |= {
+        f"mcp.invalid.{reason}"
+        for reason in ("name", "words", "too_many", "place", "url", "secret_name")
+    }
     stores = {f"store.{name}" for name in ("timeline", "lexical", "vectors", "pointers")}
     return keys | stores | {f"tool.{MemorySearch.name}", "problem.disk_full_plain"}
+
+
+def executor_names() -> set[str]:
+    """The names of all executors, as their modules give them."""
+    pattern = re.compile(r'^    name = "([a-z_]+)"', re.MULTILINE)
+    found = {
+        match[1]
+        for path in (ROOT / "growbox_app" / "executors").glob("*.py")
+        for match in pattern.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert len(found) >= 19
+    return found
 
 
 def fields(sentence: str) -> set[str]:
@@ -160,6 +185,7 @@ def test_the_chinese_sentences_are_chinese() -> None:
         "choice.general.language.en",
         "unit.MiB",
         "answer.tool",
+        "forget.and",
         "message.attached",
         "pointers.arrow_from",
         "pointers.arrow_to",

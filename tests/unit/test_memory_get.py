@@ -17,6 +17,7 @@ from growbox_app.executors.registry import Registry
 from growbox_app.memory_service import MemoryService
 from memory.values import ConversationId, NodeId
 from tests.fakes.memory_world import NO_HOST, MemoryWorld
+from tests.unit.executor_world import called
 
 LONG = "".join(f"第{number}行：数据库与👨‍👩‍👧索引 naïve\r\n" for number in range(8_000))
 
@@ -43,7 +44,7 @@ async def read(
         results = []
         for name, number in calls:
             wanted = {"id": name.format(id=parts.handle(node)), "part": number}
-            results.append((await executor.run(wanted, scene)).text)
+            results.append((await called(executor, scene, **wanted)).text)
         return results
     finally:
         await service.close()
@@ -104,7 +105,7 @@ def test_a_window_shows_the_tools_that_it_has_room_for() -> None:
     def never() -> bool:
         return False
 
-    both = [MemorySearch(None, paused=never), MemoryGet(None, paused=never)]  # type: ignore[arg-type]
+    both = [MemorySearch(None, paused=never, now_ms=int), MemoryGet(None, paused=never)]  # type: ignore[arg-type]
     registry = Registry(both)
     assert registry.tool_list() == Registry(both[::-1]).tool_list()
     assert registry.for_window(2048).tool_list() == registry.for_window(4095).grammar() == ""

@@ -90,6 +90,29 @@ def test_a_new_conversation_starts_from_the_system_image_after_a_restart(
     run(tmp_path, second)
 
 
+def test_a_new_conversation_of_a_project_starts_from_its_own_system_image(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+
+    async def first(app: GrowBox) -> None:
+        await app.open_project(folder)
+        await talk(app, "The harbour has nine cranes.")
+        assert len(images(tmp_path)[1]) == 4  # English and Chinese, in a project and in none
+
+    async def second(app: GrowBox) -> None:
+        project = await app.open_project(folder)
+        app.prepare(None, project_id=project.id)
+        assert await app.prepared(SECONDS)
+        end = await ask(app, "Which crane is the tallest?", project_id=project.id)
+        region = await app.region(end.answer.conversation_id)
+        assert end.stats.reused_tokens >= region.system_tokens - 4
+        end = await ask(app, "And outside of it?")
+        assert (await app.region(end.answer.conversation_id)).system_tokens < region.system_tokens
+
+    run(tmp_path, first)
+    run(tmp_path, second)
+
+
 def test_the_shown_conversation_is_warm_after_a_restart_not_the_newest(tmp_path: Path) -> None:
     shown: list[ConversationId] = []
 

@@ -38,10 +38,16 @@ class AboutDialog(QDialog):
     Args:
         data_path: shown, copied and opened.
         cpu_variant: the llama.cpp build in use, asked for when the facts are copied.
+        judge: how well the model judges what it reads; empty while none is loaded.
     """
 
     def __init__(
-        self, data_path: Path, cpu_variant: Callable[[], str], parent: QWidget | None = None
+        self,
+        data_path: Path,
+        cpu_variant: Callable[[], str],
+        parent: QWidget | None = None,
+        *,
+        judge: str = "",
     ) -> None:
         super().__init__(parent)
         self.setObjectName("about_dialog")
@@ -66,6 +72,10 @@ class AboutDialog(QDialog):
         column.setSpacing(12)
         column.addLayout(self._head())
         column.addLayout(self._folder_row())
+        self.judge = QuietLabel(judge)
+        self.judge.setWordWrap(True)
+        self.judge.setVisible(bool(judge))
+        column.addWidget(self.judge)
         column.addWidget(Words("about.parts", look="section"))
         column.addLayout(both, 1)
         column.addLayout(self._buttons())

@@ -6,7 +6,7 @@ change of language or theme is live everywhere.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
@@ -19,7 +19,6 @@ from ui.icons import icon
 ICON_PIXELS = 16
 
 
-@runtime_checkable
 class Retranslatable(Protocol):
     """Shows words."""
 
@@ -28,7 +27,6 @@ class Retranslatable(Protocol):
         ...
 
 
-@runtime_checkable
 class Restylable(Protocol):
     """Draws colours by itself."""
 
@@ -43,10 +41,11 @@ def refresh(root: QWidget) -> None:
     Children first: a parent gives some of them words that their own key does not know.
     """
     for widget in (*reversed(root.findChildren(QWidget)), root):
-        if isinstance(widget, Restylable):
-            widget.restyle()
-        if isinstance(widget, Retranslatable):
-            widget.retranslate()
+        # Not by isinstance: a protocol's costs more than all the work, with the hundreds of widgets of a window.
+        if hasattr(widget, "restyle"):
+            cast("Restylable", widget).restyle()
+        if hasattr(widget, "retranslate"):
+            cast("Retranslatable", widget).retranslate()
 
 
 class IconButton(QToolButton):

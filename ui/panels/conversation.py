@@ -43,9 +43,9 @@ class EmptyState(QWidget):
         super().__init__(parent)
         self.setObjectName("empty_state")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._project = ""
+        self._project = self._host = ""
         self._title = Words("empty.title", look="title")
-        self._words = Words("empty.words", look="quiet")
+        self._words = QuietLabel()
         self._words.setWordWrap(True)
         column = QVBoxLayout()
         column.setSpacing(8)
@@ -66,6 +66,11 @@ class EmptyState(QWidget):
         row.addStretch(1)
         self.retranslate()
 
+    def show_server(self, host: str) -> None:
+        """Says which server answers; empty: this machine does."""
+        self._host = host
+        self.retranslate()
+
     def show_project(self, name: str) -> None:
         """Words the suggestions for a project; empty for none."""
         self._project = name
@@ -73,6 +78,8 @@ class EmptyState(QWidget):
 
     def retranslate(self) -> None:
         """Says everything again."""
+        there = tr("endpoint.empty_words", host=self._host)
+        self._words.setText(there if self._host else tr("empty.words"))
         for button, name in zip(self.buttons, SUGGESTIONS, strict=True):
             key = f"empty.{name}_project" if self._project else f"empty.{name}"
             button.setText(tr(key).format(project=self._project))
@@ -123,10 +130,11 @@ class ProblemBar(QFrame):
 class QueueRow(QFrame):
     """Follow-ups that wait for the running answer.
 
-    Signals: `withdrawn(int)` with the place in the queue.
+    Signals, each with the place in the queue: `withdrawn(int)` (back to the input, to be written on), `dropped(int)`.
     """
 
     withdrawn = Signal(int)
+    dropped = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -153,8 +161,11 @@ class QueueRow(QFrame):
         row = QHBoxLayout(line)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(ElidedLabel(tr("queue_row.waiting", text=one_line(text)), look="quiet"), 1)
-        remove = IconButton("x", "queue_row.withdraw")
-        remove.clicked.connect(lambda: self.withdrawn.emit(place))
+        edit = IconButton("pencil", "queue_row.withdraw")
+        edit.clicked.connect(lambda: self.withdrawn.emit(place))
+        remove = IconButton("x", "queue_row.drop")
+        remove.clicked.connect(lambda: self.dropped.emit(place))
+        row.addWidget(edit)
         row.addWidget(remove)
         return line
 
@@ -281,7 +292,8 @@ class ConversationPanel(QWidget):
         """Says what the turn is doing, or nothing when none runs."""
         self._phase = phase
         self.phase_changed.emit(phase)
-        self._phase_words.setText(wording.phase(phase) if phase else "")
+        words = wording.phase(phase) if phase else ""
+        self._phase_words.setText(tr("agent.waits") if self.view.transcript.waits else words)
         self._phase_row.setVisible(phase is not None)
         self.stop_button.setEnabled(phase is not None)
 

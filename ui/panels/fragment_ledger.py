@@ -100,6 +100,9 @@ class FragmentLedgerPanel(QWidget):
         self._empty.setWordWrap(True)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._more = QuietLabel()
+        self.judge = QuietLabel()
+        self.judge.setWordWrap(True)
+        self.judge.hide()
         self.table = QTreeWidget()
         self.table.setRootIsDecorated(False)
         self.table.setHeaderHidden(True)
@@ -117,19 +120,23 @@ class FragmentLedgerPanel(QWidget):
         row.addWidget(self.older_button)
         row.addWidget(self.newer_button)
         row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 2, 12, 4)
-        column.setSpacing(4)
-        column.addWidget(self._empty, 1)
-        column.addWidget(self.table, 1)
-        column.addWidget(self._more)
-        column.addWidget(self._actions)
+        self._lay_out()
         self.setFocusProxy(self.table)
         self.table.currentItemChanged.connect(lambda _now, _before: self._chosen())
         self.table.itemActivated.connect(lambda _item: self._open_older())
         self.older_button.clicked.connect(self._open_older)
         self.newer_button.clicked.connect(self._open_newer)
         self.retranslate()
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 2, 12, 4)
+        column.setSpacing(4)
+        column.addWidget(self.judge)
+        column.addWidget(self._empty, 1)
+        column.addWidget(self.table, 1)
+        column.addWidget(self._more)
+        column.addWidget(self._actions)
 
     def show_snapshot(
         self, snapshot: LedgerSnapshot, now_ms: int, times: Mapping[int, int]
@@ -141,6 +148,12 @@ class FragmentLedgerPanel(QWidget):
         if (snapshot, debts) != (self._snapshot, self._debts) or new_day:
             self._snapshot, self._debts = snapshot, debts
             self.retranslate()
+
+    def show_judge(self, words: str) -> None:
+        """Says who reads the past, and how well; empty for nobody."""
+        self.judge.setText(words)
+        self.judge.setToolTip(tr("judge.why"))
+        self.judge.setVisible(bool(words))
 
     def counts_text(self) -> str:
         """The line of counts."""

@@ -15,6 +15,8 @@ FIXED_KEYS = (
     ("keys.line_break", "Shift+Return"),
     ("keys.recall", "Up"),
     ("keys.rename", "F2"),
+    ("keys.delete", "Delete"),
+    ("keys.menu", "Menu"),
     ("keys.pin", "P"),
     ("keys.evict", "Delete"),
     ("keys.next_stretch", "Ctrl+Right"),

@@ -21,13 +21,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QBoxLayout, QHBoxLayout, QWidget
 from typing_extensions import override
 
-from growbox_app.api import DeepSearchState, Problem
+from growbox_app.api import DeepSearchState
 from growbox_app.text import tr
 from memory.values import NodeId, Role
-from ui.icons import icon
+from ui.panels.approval_card import ApprovalCard
 from ui.panels.citing import carried
 from ui.panels.code_block import CodeBlock
-from ui.panels.controls import ICON_PIXELS, IconButton, QuietLabel, TextButton
+from ui.panels.controls import IconButton, QuietLabel, TextButton
+from ui.panels.notes import NoteView, note_view
 from ui.panels.prose import ProseView
 from ui.panels.recall_trace import RecallTrace
 from ui.panels.search_notice import NOTICE_PIXELS, SearchNotice
@@ -36,7 +37,7 @@ from ui.view_models import wording
 from ui.view_models.display import one_line
 from ui.view_models.enclosures import Citation
 from ui.view_models.markdown import Block, Code, Paragraph
-from ui.view_models.transcript import Message, Note
+from ui.view_models.transcript import Message, Note, first_checkpoint, undone_of
 
 Segment: TypeAlias = ProseView | CodeBlock
 
@@ -46,51 +47,16 @@ GAP = 8
 CITATION_CHARACTERS = 60
 
 
-class NoteLine(QWidget):
-    """One honest line: a tool call, or trouble with what to do about it."""
-
-    def __init__(self, note: Note, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._note = note
-        self._picture = QuietLabel()
-        self._picture.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._words = QuietLabel()
-        self._words.setWordWrap(True)
-        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 2, 0, 2)
-        row.setSpacing(8)
-        row.addWidget(self._picture)
-        row.addWidget(self._words, 1)
-        if isinstance(note, Problem) and note.detail:
-            copy = IconButton("copy", "problem_detail.copy")
-            copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(note.detail))
-            row.addWidget(copy)
-        self.retranslate()
-        self.restyle()
-
-    def retranslate(self) -> None:
-        """Says the line again."""
-        trouble = isinstance(self._note, Problem)
-        self._words.setText(wording.note(self._note))
-        self._words.set_look("" if trouble else "quiet")
-
-    def restyle(self) -> None:
-        """Draws the icon again."""
-        name, token = (
-            ("circle-alert", "danger_text")
-            if isinstance(self._note, Problem)
-            else ("search", "muted")
-        )
-        self._picture.setPixmap(icon(name, token).pixmap(ICON_PIXELS, ICON_PIXELS))
-
-
 class MessageView(QWidget):
-    """Shows one `Message`. `keeps_room`: the place of the search's line stays free under it while it says nothing.
+    """Shows one `Message`.
+
+    `keeps_room`: the place of the search's line stays free under it while it says nothing. `judge`: who reads the past, and how
+    well, for the trace.
 
     Signals: `height_changed()`, `source_wanted(NodeId)`, `pointers_wanted(NodeId)`, `rejected(NodeId answer, NodeId memory)`,
     `cite_wanted(Citation)`, `called_wrong(NodeId answer)`, and of the search's line `search_stop_wanted()`,
-    `search_further_wanted(NodeId answer)`, `again_wanted(NodeId answer)`.
+    `search_further_wanted(NodeId answer)`, `again_wanted(NodeId answer)`; of its tools `approval_answered(ApprovalAnswer)`,
+    `restore_wanted(str checkpoint, bool force)`.
     """
 
     height_changed = Signal()
@@ -102,6 +68,8 @@ class MessageView(QWidget):
     search_stop_wanted = Signal()
     search_further_wanted = Signal(object)
     again_wanted = Signal(object)
+    approval_answered = Signal(object)
+    restore_wanted = Signal(object, bool)
 
     def __init__(self, message: Message, now_ms: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -110,11 +78,13 @@ class MessageView(QWidget):
         self._segments: list[Segment] = []
         self._streamed = 0
         self._tail_code: CodeBlock | None = None
-        self._notes: list[NoteLine] = []
+        self._notes: list[NoteView] = []
+        self._noted: list[Note] = []
         self._trace: RecallTrace | None = None
         self._cut = False
         self._pressed: QPointF | None = None
         self.keeps_room = False
+        self.judge = ""
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._speaker = QuietLabel(look="strong", parent=self)
         self._time = QuietLabel(parent=self)
@@ -130,6 +100,10 @@ class MessageView(QWidget):
         row.setSpacing(4)
         row.addWidget(self.memories_button, 0, Qt.AlignmentFlag.AlignLeft)
         row.addWidget(self._figures, 1)
+        self.undo_button = TextButton(
+            "agent.undo_turn", icon_name="rotate-ccw", kind="quiet", parent=self
+        )
+        self.undo_button.clicked.connect(self._undo)
         self._more = TextButton("message.open_whole", kind="quiet", parent=self)
         self._more.clicked.connect(lambda: self.source_wanted.emit(self.message.node_id))
         self.update_message()
@@ -166,12 +140,53 @@ class MessageView(QWidget):
             self._show_whole()
         else:
             self._show_stream()
-        for note in self.message.notes[len(self._notes) :]:
-            line = NoteLine(note, self)
-            line.show()
-            self._notes.append(line)
+        self.show_notes()
         self.retranslate()
         self.show_search()
+
+    def show_notes(self) -> None:
+        """Takes new notes, and what has become of those that were not over."""
+        for at, note in enumerate(self.message.notes):
+            if at < len(self._noted) and self._noted[at] is note:
+                continue
+            view = self._note_view(note)
+            if at < len(self._notes):
+                self._replace_note(at, view)
+            else:
+                self._notes.append(view)
+            view.move(PADDING, self.height())  # out of sight until it has its place
+            view.show()
+            self.height_changed.emit()
+        self._noted = list(self.message.notes)
+        undone = undone_of(self._noted)
+        for view in self._notes:
+            if not isinstance(view, ApprovalCard):
+                view.show_undone(undone)
+        checkpoint = first_checkpoint(self._noted)
+        self.undo_button.setVisible(bool(checkpoint) and not self.message.live)
+        self.undo_button.setEnabled(checkpoint not in undone)
+
+    def _undo(self) -> None:
+        """With its first call, all that came after it."""
+        self.undo_button.setEnabled(False)
+        self.restore_wanted.emit(first_checkpoint(self._noted), False)
+
+    def _note_view(self, note: Note) -> NoteView:
+        view = note_view(note, self)
+        if isinstance(view, ApprovalCard):
+            view.answered.connect(self.approval_answered)
+        else:
+            view.restore_wanted.connect(self.restore_wanted)
+        return view
+
+    def _replace_note(self, at: int, view: NoteView) -> None:
+        """The focus of what goes stays in the message."""
+        old, self._notes[at] = self._notes[at], view
+        focused = QApplication.focusWidget()
+        if focused is not None and (focused is old or old.isAncestorOf(focused)):
+            self.setFocus()
+        old.hide()
+        old.deleteLater()
 
     def show_search(self) -> None:
         """Takes news of the search of the past. Nothing above its line moves, and nothing below where room was kept."""
@@ -309,7 +324,7 @@ class MessageView(QWidget):
         for line in self._notes:
             top = self._place(line, top, inner)
         self._fold_footer(inner)
-        for widget in (self._more, self._footer, self._trace):
+        for widget in (self._more, self.undo_button, self._footer, self._trace):
             if widget is not None and not widget.isHidden():
                 top = self._place(widget, top, inner)
         if self.keeps_room or not self.notice.isHidden():
@@ -356,7 +371,12 @@ class MessageView(QWidget):
         if shown:
             message = self.message
             self._trace = RecallTrace(
-                message.memories, message.stats, self._now_ms, search=message.search, parent=self
+                message.memories,
+                message.stats,
+                self._now_ms,
+                search=message.search,
+                judge=self.judge,
+                parent=self,
             )
             self._trace.source_wanted.connect(self.source_wanted)
             self._trace.pointers_wanted.connect(self.pointers_wanted)
@@ -385,7 +405,7 @@ class MessageView(QWidget):
         """What the Tab key reaches in this message, in reading order."""
         trace = [self._trace] if self._trace is not None else []
         parts: list[QWidget] = [self._actions, *self._segments, *self._notes]
-        parts += [self._more, self._footer, *trace, self.notice]
+        parts += [self._more, self.undo_button, self._footer, *trace, self.notice]
         inner = [found for part in parts for found in (part, *part.findChildren(QWidget))]
         wanted = Qt.FocusPolicy.TabFocus
         return [self, *(found for found in inner if found.focusPolicy() & wanted)]

@@ -88,11 +88,13 @@ class RecallTrace(QFrame):
         now_ms: int,
         *,
         search: DeepSearch | None = None,
+        judge: str = "",
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._stats = stats
         self._search = search
+        self._judge = judge
         self._now_ms = now_ms
         self.setProperty("look", "trace")
         self.setAccessibleName(tr("trace.name"))
@@ -120,7 +122,7 @@ class RecallTrace(QFrame):
         self.setAccessibleName(tr("trace.name"))
         lines = [wording.cost_line(self._stats)]
         if self._search is not None:
-            lines.append(searching.trace_line(self._search, self._now_ms))
+            lines += [searching.trace_line(self._search, self._now_ms), self._judge]
         self._cost.setText("\n".join(line for line in lines if line))
 
     def show_search(self, search: DeepSearch) -> None:

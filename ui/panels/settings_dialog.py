@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFrame,
     QGridLayout,
+    QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QScrollArea,
@@ -25,7 +26,7 @@ from growbox_app.settings.schema import SETTINGS, Setting, Value
 from growbox_app.text import tr
 from ui.panels.controls import IconButton, QuietLabel, TextButton, Words
 
-SECTIONS = ("general", "appearance", "models", "memory")
+SECTIONS = ("general", "appearance", "models", "memory", "agent", "network")
 TYPING_MS = 500
 EDITOR_PIXELS = 220
 TEXT_INSET = 6
@@ -122,11 +123,13 @@ class SettingRow(QFrame):
     def _make_choice(self) -> tuple[QWidget, Callable[[Value], None]]:
         box = QComboBox()
         box.addItems(list(self._choices.values()))
-        values = list(self._choices)
-        box.activated.connect(lambda at: self._change(values[at]))
-        return box, lambda value: box.setCurrentIndex(
-            values.index(str(value)) if value in values else -1
-        )
+        box.activated.connect(lambda at: self._change(list(self._choices)[at]))
+
+        def show(value: Value) -> None:
+            values = list(self._choices)
+            box.setCurrentIndex(values.index(str(value)) if value in values else -1)
+
+        return box, show
 
     def _make_text(self) -> tuple[QWidget, Callable[[Value], None]]:
         if self.setting.key in _LONG_TEXT:
@@ -160,6 +163,17 @@ class SettingRow(QFrame):
         self.editor.blockSignals(False)
         self._trouble.hide()
         self.reset_button.setVisible(value != self.setting.default)
+
+    def show_choices(self, choices: Mapping[str, str]) -> None:
+        """Offers other values of a choice."""
+        if isinstance(self.editor, QComboBox):
+            self._choices = dict(choices)
+            self.editor.blockSignals(True)
+            self.editor.clear()
+            self.editor.addItems(list(choices.values()))
+            self.editor.blockSignals(False)
+            self._show(self.value)
+            self.retranslate()
 
     def show_trouble(self, text: str) -> None:
         """Says why a value was refused."""
@@ -209,18 +223,21 @@ class SettingRow(QFrame):
 class SettingsDialog(QDialog):
     """All settings.
 
-    Signals: `changed(str key, object value)`, `models_wanted()`.
+    Signals: `changed(str key, object value)`, `models_wanted()`, `servers_wanted()`, `tools_wanted()`.
     """
 
     changed = Signal(str, object)
     models_wanted = Signal()
+    servers_wanted = Signal()
+    tools_wanted = Signal()
 
     def __init__(
         self,
         value_of: Callable[[str], object],
-        model_names: Mapping[str, str],
+        names: Mapping[str, Mapping[str, str]],
         parent: QWidget | None = None,
     ) -> None:
+        """`names`: for a setting that is chosen from what is there, its values with their names."""
         super().__init__(parent)
         self.setObjectName("settings_dialog")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -240,7 +257,7 @@ class SettingsDialog(QDialog):
             column.addWidget(head)
             for setting in SETTINGS.values():
                 if setting.section == section:
-                    column.addWidget(self._make_row(setting, value_of(setting.key), model_names))
+                    column.addWidget(self._make_row(setting, value_of(setting.key), names))
         column.addWidget(self._nothing)
         column.addStretch(1)
         page = QWidget()
@@ -250,25 +267,40 @@ class SettingsDialog(QDialog):
         area.setWidgetResizable(True)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(page)
-        self.models_button = TextButton("settings.models", icon_name="cpu")
-        self.models_button.clicked.connect(self.models_wanted)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(20, 16, 20, 16)
         outer.setSpacing(8)
         outer.addWidget(self.search_field)
         outer.addWidget(area, 1)
-        outer.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
+        outer.addLayout(self._make_buttons())
         self.resize(640, 560)
         self.retranslate()
 
+    def _make_buttons(self) -> QHBoxLayout:
+        """What is set up elsewhere."""
+        self.models_button = TextButton("settings.models", icon_name="cpu")
+        self.models_button.clicked.connect(self.models_wanted)
+        self.servers_button = TextButton("endpoint.open", icon_name="send-horizontal")
+        self.servers_button.clicked.connect(self.servers_wanted)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        buttons.addWidget(self.models_button)
+        buttons.addWidget(self.servers_button)
+        self.tools_button = TextButton("tools.open", icon_name="settings")
+        self.tools_button.clicked.connect(self.tools_wanted)
+        buttons.addWidget(self.tools_button)
+        buttons.addStretch(1)
+        return buttons
+
     def _make_row(
-        self, setting: Setting, value: object, model_names: Mapping[str, str]
+        self, setting: Setting, value: object, names: Mapping[str, Mapping[str, str]]
     ) -> SettingRow:
         choices: Mapping[str, str] = {
             choice: tr(f"choice.{setting.key}.{choice}") for choice in setting.choices
         }
-        if setting.key == "models.chat":
-            choices = {AUTO: tr("settings.auto"), **model_names}
+        if setting.key in names:
+            auto = {AUTO: tr("settings.auto")} if setting.default == AUTO else {}
+            choices = auto | dict(names[setting.key])
         row = SettingRow(setting, setting.validate(value), choices)
         row.changed.connect(self.changed)
         self.rows[setting.key] = row

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QIcon, QKeyEvent
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent, QIcon, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QMenu,
     QStackedWidget,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -28,7 +27,9 @@ from growbox_app.text import tr
 from memory.values import Conversation, ConversationId, Project, ProjectId
 from ui.icons import icon
 from ui.panels.controls import IconButton, QuietLabel, TextButton
+from ui.panels.project_page import folders_in
 from ui.panels.queue_model import AnyIndex
+from ui.panels.sidebar_menus import RowMenu
 from ui.view_models import wording
 from ui.view_models.conversations import groups
 from ui.view_models.display import one_line
@@ -50,12 +51,20 @@ class TitleDelegate(QStyledItemDelegate):
 class ConversationTree(QTreeWidget):
     """Projects and conversations.
 
-    Signals: `opened(ConversationId)`, `project_chosen(ProjectId | None)`, `renamed(ConversationId, str)`.
+    Signals: `opened(ConversationId)`, `project_chosen(ProjectId | None)`, `renamed(ConversationId, str)`,
+    `delete_wanted(ConversationId)`, `export_wanted(ConversationId)`, `moved(ConversationId, ProjectId | None)`; of a project
+    `page_wanted(ProjectId)`, `new_here_wanted(ProjectId)`, `remove_wanted(ProjectId)`.
     """
 
     opened = Signal(object)
     project_chosen = Signal(object)
     renamed = Signal(object, str)
+    delete_wanted = Signal(object)
+    export_wanted = Signal(object)
+    moved = Signal(object, object)
+    page_wanted = Signal(object)
+    new_here_wanted = Signal(object)
+    remove_wanted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -67,14 +76,15 @@ class ConversationTree(QTreeWidget):
         self.setItemDelegate(TitleDelegate(self))
         self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.customContextMenuRequested.connect(self._menu)
         self.itemClicked.connect(self._open)
         self.itemActivated.connect(self._open)
         self.itemChanged.connect(self._changed)
+        self.projects: tuple[Project, ...] = ()
         self._titles: dict[ConversationId, str] = {}
+        self._project_of: dict[ConversationId, ProjectId | None] = {}
         self._collapsed: set[str] = set()
         self._busy: ConversationId | None = None
+        self._waiting: ConversationId | None = None
         self.itemCollapsed.connect(lambda item: self._collapsed.add(item.data(0, _PROJECT)))
         self.itemExpanded.connect(lambda item: self._collapsed.discard(item.data(0, _PROJECT)))
 
@@ -90,7 +100,9 @@ class ConversationTree(QTreeWidget):
         place = self.verticalScrollBar().value()
         self.blockSignals(True)
         self.clear()
+        self.projects = projects
         self._titles = {conversation.id: conversation.title for conversation in conversations}
+        self._project_of = {item.id: item.project_id for item in conversations}
         for group in groups(projects, conversations):
             parent = (
                 self._project_item(group.project) if group.project else self.invisibleRootItem()
@@ -117,11 +129,23 @@ class ConversationTree(QTreeWidget):
     def _conversation_item(self, conversation: Conversation) -> QTreeWidgetItem:
         item = QTreeWidgetItem([one_line(conversation.title) or tr("conversation.untitled")])
         item.setData(0, _ID, conversation.id)
-        item.setToolTip(0, conversation.title)
         item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
-        if conversation.id == self._busy:
-            item.setIcon(0, icon("ellipsis", "accent"))
+        self._show_mark(item)
         return item
+
+    def _show_mark(self, item: QTreeWidgetItem) -> None:
+        """Says on a row that its answer is being made, or that something waits for the user."""
+        conversation_id = item.data(0, _ID)
+        title = self._titles.get(conversation_id, "")
+        if conversation_id == self._waiting:
+            item.setIcon(0, icon("circle-alert", "heat_text"))
+            title = f"{title}\n{tr('agent.waits')}"
+        elif conversation_id == self._busy:
+            item.setIcon(0, icon("ellipsis", "accent"))
+        else:
+            item.setIcon(0, QIcon())
+        item.setToolTip(0, title)
+        item.setData(0, Qt.ItemDataRole.AccessibleDescriptionRole, title)
 
     def select(self, conversation_id: ConversationId | None) -> None:
         """Marks the open conversation."""
@@ -130,15 +154,21 @@ class ConversationTree(QTreeWidget):
 
     def mark_busy(self, conversation_id: ConversationId | None) -> None:
         """Marks the conversation whose answer is being made."""
+        before, self._busy = self._busy, conversation_id
+        self._mark_again(before, conversation_id)
+
+    def mark_waiting(self, conversation_id: ConversationId | None) -> None:
+        """Marks the conversation where something waits for the user."""
+        before, self._waiting = self._waiting, conversation_id
+        self._mark_again(before, conversation_id)
+
+    def _mark_again(self, *changed: ConversationId | None) -> None:
         self.blockSignals(True)
-        for marked in (self._busy, conversation_id):
-            item = self._find(marked)
+        for item in (self._find(conversation_id) for conversation_id in changed):
             if item is not None:
-                item.setIcon(
-                    0, icon("ellipsis", "accent") if marked == conversation_id else QIcon()
-                )
-        self._busy = conversation_id
+                self._show_mark(item)
         self.blockSignals(False)
+        self.viewport().update()
 
     def _find(self, conversation_id: ConversationId | None) -> QTreeWidgetItem | None:
         if conversation_id is None:
@@ -179,16 +209,54 @@ class ConversationTree(QTreeWidget):
         self._titles[conversation_id] = title
         self.renamed.emit(ConversationId(conversation_id), title)
 
-    def _menu(self, place: QPoint) -> None:
-        item = self.itemAt(place)
-        if item is None or item.data(0, _ID) is None:
+    @override
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """The menu of a row: under the mouse, or – by the keyboard – of the row that has it."""
+        by_key = event.reason() is QContextMenuEvent.Reason.Keyboard
+        item = self.currentItem() if by_key else self.itemAt(event.pos())
+        if item is None:
             return
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        rename = QAction(tr("sidebar.rename"), menu)
-        rename.triggered.connect(lambda: self.editItem(item))
-        menu.addAction(rename)
-        menu.popup(self.viewport().mapToGlobal(place))
+        place = self.visualItemRect(item).bottomLeft() if by_key else event.pos()
+        self.menu_of(item).show_at(self.viewport().mapToGlobal(place))
+
+    def menu_of(self, item: QTreeWidgetItem) -> RowMenu:
+        """What can be done with a row."""
+        menu = RowMenu(self)
+        if item.data(0, _ID) is None:
+            self._offer_project(menu, ProjectId(item.data(0, _PROJECT)))
+        else:
+            self._offer_conversation(menu, item, ConversationId(item.data(0, _ID)))
+        return menu
+
+    def _offer_project(self, menu: RowMenu, project_id: ProjectId) -> None:
+        menu.offer("sidebar.new_here", lambda: self.new_here_wanted.emit(project_id))
+        menu.offer("sidebar.open_project", lambda: self.page_wanted.emit(project_id))
+        menu.addSeparator()
+        menu.offer("sidebar.remove_project", lambda: self.remove_wanted.emit(project_id))
+
+    def _offer_conversation(
+        self, menu: RowMenu, item: QTreeWidgetItem, conversation_id: ConversationId
+    ) -> None:
+        menu.offer("sidebar.rename", lambda: self.editItem(item), "F2")
+        menu.offer_projects(
+            self.projects,
+            self._project_of.get(conversation_id),
+            lambda project_id: self.moved.emit(conversation_id, project_id),
+        )
+        menu.offer("sidebar.export", lambda: self.export_wanted.emit(conversation_id))
+        menu.addSeparator()
+        menu.offer("sidebar.delete", lambda: self.delete_wanted.emit(conversation_id), "Del")
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Delete asks about a conversation, or about taking a project out of the list."""
+        item = self.currentItem()
+        if item is None or event.key() not in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            super().keyPressEvent(event)
+        elif item.data(0, _ID) is not None:
+            self.delete_wanted.emit(ConversationId(item.data(0, _ID)))
+        else:
+            self.remove_wanted.emit(ProjectId(item.data(0, _PROJECT)))
 
     @override
     def closeEditor(self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint) -> None:
@@ -245,10 +313,12 @@ class SearchField(QLineEdit):
 class Sidebar(QFrame):
     """The whole left side.
 
-    Signals: `new_wanted()`, `folder_wanted()`, `settings_wanted()`, `search_wanted(str)`; the rest come from `tree` and `results`.
+    Signals: `new_wanted()`, `folder_wanted()`, `folders_dropped(list[Path])`, `settings_wanted()`, `search_wanted(str)`; the rest come
+    from `tree` and `results`.
     """
 
     new_wanted = Signal()
+    folders_dropped = Signal(object)
     folder_wanted = Signal()
     settings_wanted = Signal()
     search_wanted = Signal(str)
@@ -258,6 +328,7 @@ class Sidebar(QFrame):
         self.setObjectName("sidebar")
         self.setProperty("look", "sidebar")
         self.setMinimumWidth(180)
+        self.setAcceptDrops(True)
         self.tree = ConversationTree()
         self.results = SearchResults()
         self._searched = ""
@@ -274,6 +345,19 @@ class Sidebar(QFrame):
         self.new_button = TextButton("sidebar.new", icon_name="plus", kind="row")
         self.folder_button = IconButton("folder-plus", "sidebar.open_folder")
         self.settings_button = TextButton("sidebar.settings", icon_name="settings", kind="row")
+        self._arrange()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(SEARCH_DELAY_MS)
+        self._timer.timeout.connect(lambda: self.search_wanted.emit(self.search_field.text()))
+        self.search_field.textChanged.connect(self._typed)
+        self.search_field.left_down.connect(self._enter_results)
+        self.new_button.clicked.connect(self.new_wanted)
+        self.folder_button.clicked.connect(self.folder_wanted)
+        self.settings_button.clicked.connect(self.settings_wanted)
+        self.retranslate()
+
+    def _arrange(self) -> None:
         top = QHBoxLayout()
         top.setSpacing(2)
         top.addWidget(self.new_button, 1)
@@ -285,16 +369,6 @@ class Sidebar(QFrame):
         column.addWidget(self.search_field)
         column.addWidget(self._pages, 1)
         column.addWidget(self.settings_button)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(SEARCH_DELAY_MS)
-        self._timer.timeout.connect(lambda: self.search_wanted.emit(self.search_field.text()))
-        self.search_field.textChanged.connect(self._typed)
-        self.search_field.left_down.connect(self._enter_results)
-        self.new_button.clicked.connect(self.new_wanted)
-        self.folder_button.clicked.connect(self.folder_wanted)
-        self.settings_button.clicked.connect(self.settings_wanted)
-        self.retranslate()
 
     def _typed(self, text: str) -> None:
         if text.strip():
@@ -309,6 +383,17 @@ class Sidebar(QFrame):
             self.results.setFocus()
         else:
             self.tree.setFocus()
+
+    @override
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """A folder that is dropped here becomes a project; anything else is the window's."""
+        if folders_in(event.mimeData()):
+            event.acceptProposedAction()
+
+    @override
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.folders_dropped.emit(folders_in(event.mimeData()))
+        event.acceptProposedAction()
 
     def show_hits(self, text: str, hits: tuple[SearchHit, ...], now_ms: int) -> None:
         """Shows the answer to a search, unless another text was typed meanwhile."""

@@ -29,6 +29,7 @@ class StatusLine(QFrame):
         self._bar.setFixedSize(90, 4)
         self._bar.setTextVisible(False)
         self._bar.setRange(0, 1000)
+        self._server = QuietLabel(look="")
         self._background = QuietLabel()
         self._message = ElidedLabel(look="danger")
         self._said: tuple[str, dict[str, object]] = ("", {})
@@ -37,7 +38,7 @@ class StatusLine(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
         row.setSpacing(12)
-        for widget in (self._engine, self._bar, self._background):
+        for widget in (self._engine, self._bar, self._server, self._background):
             row.addWidget(widget)
         row.addWidget(self._message, 1)
         row.addWidget(self._dismiss)
@@ -49,6 +50,11 @@ class StatusLine(QFrame):
         """Shows the state of the model process."""
         self._engine_status = status
         self.retranslate()
+
+    def show_server(self, words: str) -> None:
+        """Says who answers instead of the model of this machine, and where text goes; nothing while it answers itself."""
+        self._server.setText(words)
+        self._server.setVisible(bool(words))
 
     def show_statistics(self, statistics: Statistics) -> None:
         """Shows background activity and health."""
@@ -70,6 +76,7 @@ class StatusLine(QFrame):
         """Everything the line says."""
         parts = (
             self._engine.text(),
+            self._server.text(),
             self._background.text(),
             self._message.text(),
             self._health.text(),

@@ -50,6 +50,8 @@ class TranscriptView(QAbstractScrollArea):
     search_stop_wanted = Signal()
     search_further_wanted = Signal(object)
     again_wanted = Signal(object)
+    approval_answered = Signal(object)
+    restore_wanted = Signal(object, bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,6 +62,7 @@ class TranscriptView(QAbstractScrollArea):
         self.setAccessibleName(tr("transcript.name"))
         self.transcript = Transcript()
         self.now_ms = 0
+        self.judge = ""
         self._heights: list[int] = []
         self._tops: list[int] = [0]
         self._views: dict[int, MessageView] = {}
@@ -115,6 +118,11 @@ class TranscriptView(QAbstractScrollArea):
         view = self._views.get(index)
         if view is not None:
             view.show_search()
+
+    def notes_changed(self) -> None:
+        """Takes what was noted under answers that are over."""
+        for view in self._views.values():
+            view.show_notes()
 
     def stream_changed(self) -> None:
         """Asks for the growing answer to be shown; merged to at most ~30 times a second."""
@@ -212,6 +220,7 @@ class TranscriptView(QAbstractScrollArea):
     def _create(self, index: int) -> MessageView:
         view = MessageView(self.transcript.messages[index], self.now_ms, self.viewport())
         self._keep_room(index, view)
+        view.judge = self.judge
         view.height_changed.connect(self._relayout.start)
         view.source_wanted.connect(self.source_wanted)
         view.pointers_wanted.connect(self.pointers_wanted)
@@ -221,6 +230,8 @@ class TranscriptView(QAbstractScrollArea):
         view.search_stop_wanted.connect(self.search_stop_wanted)
         view.search_further_wanted.connect(self.search_further_wanted)
         view.again_wanted.connect(self.again_wanted)
+        view.approval_answered.connect(self.approval_answered)
+        view.restore_wanted.connect(self.restore_wanted)
         view.installEventFilter(self)
         self._views[index] = view
         self._disordered = True

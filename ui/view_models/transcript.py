@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from growbox_app.api import (
+    Approval,
+    ApprovalAsked,
+    ApprovalEnded,
     Attachment,
     DeepSearch,
     DeepSearchState,
@@ -20,16 +23,37 @@ from growbox_app.api import (
     Problem,
     TextDelta,
     ToolCalled,
+    ToolStarted,
     TurnEvent,
     TurnFinished,
     TurnStats,
     UsedMemory,
 )
+from growbox_app.shadow.values import RestoreReport
 from memory.values import Conversation, ConversationId, Node, NodeId, NodeStatus, Role
 from ui.view_models.display import head
 from ui.view_models.markdown import Block, Paragraph, Span, StreamingMarkdown, parse
 
-Note: TypeAlias = Problem | ToolCalled
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalOver:
+    """An approval that was answered, or not. `by` as in `ApprovalEnded`."""
+
+    approval: Approval
+    allowed: bool
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """A checkpoint was restored, or not, for conflicts."""
+
+    checkpoint: str
+    report: RestoreReport
+
+
+Note: TypeAlias = Problem | ToolStarted | ToolCalled | Approval | ApprovalOver | Restored
+"""What stands under an answer, in order. A running call and an open approval are replaced, in their place, by how they ended."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -92,7 +116,11 @@ def split_attachments(node: Node) -> tuple[str, tuple[Attachment, ...]]:
 
 
 def message_of(
-    node: Node, memories: tuple[UsedMemory, ...] = (), stats: TurnStats | None = None
+    node: Node,
+    memories: tuple[UsedMemory, ...] = (),
+    stats: TurnStats | None = None,
+    *,
+    calls: tuple[ToolCalled, ...] = (),
 ) -> Message:
     """A stored message as it is shown."""
     text, attachments = split_attachments(node)
@@ -105,7 +133,81 @@ def message_of(
         memories=memories,
         stats=stats or TurnStats(),
         attachments=attachments,
+        notes=list(calls),
     )
+
+
+def checkpoints_of(notes: list[Note]) -> frozenset[str]:
+    """What can be restored from these notes."""
+    found = {note.checkpoint for note in notes if isinstance(note, ToolCalled)}
+    found |= {note.report.undo_id or "" for note in notes if isinstance(note, Restored)}
+    return frozenset(found - {""})
+
+
+def undone_of(notes: list[Note]) -> frozenset[str]:
+    """The checkpoints that are restored now: of a call and, with it, of those after it. Undoing that takes them out again."""
+    order = [note.checkpoint for note in notes if isinstance(note, ToolCalled) and note.checkpoint]
+    undone: set[str] = set()
+    changed_by: dict[str, tuple[set[str], set[str]]] = {}
+    for note in notes:
+        if not isinstance(note, Restored) or not note.report.is_done:
+            continue
+        gone, back = {note.checkpoint}, set[str]()
+        if note.checkpoint in changed_by:
+            back, again = changed_by[note.checkpoint]
+            gone |= again
+        elif note.checkpoint in order:
+            gone |= set(order[order.index(note.checkpoint) :])
+        gone -= undone
+        back = back & undone
+        undone = (undone | gone) - back
+        if note.report.undo_id:
+            changed_by[note.report.undo_id] = (gone, back)
+    return frozenset(undone)
+
+
+def first_checkpoint(notes: list[Note]) -> str:
+    """What brings the project back to before an answer; empty when it changed nothing."""
+    found = (note.checkpoint for note in notes if isinstance(note, ToolCalled) and note.checkpoint)
+    return next(found, "")
+
+
+def _put(notes: list[Note], note: Note, *, place: int | None) -> None:
+    if place is None:
+        notes.append(note)
+    else:
+        notes[place] = note
+
+
+def _started(notes: list[Note], call_id: int) -> int | None:
+    """Where a running call stands."""
+    places = (
+        at
+        for at, note in enumerate(notes)
+        if isinstance(note, ToolStarted) and note.call_id == call_id
+    )
+    return next(places, None)
+
+
+def _end_approval(notes: list[Note], event: ApprovalEnded) -> None:
+    for at, note in enumerate(notes):
+        if isinstance(note, Approval) and note.id == event.id:
+            notes[at] = ApprovalOver(approval=note, allowed=event.allowed, by=event.by)
+
+
+def _end_all(notes: list[Note]) -> None:
+    """Nothing runs or waits behind the end of a turn, however it ended."""
+    for at, note in enumerate(notes):
+        if isinstance(note, Approval):
+            notes[at] = ApprovalOver(approval=note, allowed=False, by="stop")
+        elif isinstance(note, ToolStarted):
+            notes[at] = ToolCalled(
+                call_id=note.call_id,
+                name=note.name,
+                arguments=note.arguments,
+                result="",
+                ok=False,
+            )
 
 
 class Transcript:
@@ -125,6 +227,11 @@ class Transcript:
     def running(self) -> bool:
         """Whether an answer is being made."""
         return bool(self.messages) and self.messages[-1].live
+
+    @property
+    def waits(self) -> bool:
+        """Whether the turn waits for the user's consent."""
+        return self.running and any(isinstance(note, Approval) for note in self.messages[-1].notes)
 
     def show_question(
         self, question: Node, answer_id: NodeId, attachments: tuple[Attachment, ...]
@@ -155,8 +262,14 @@ class Transcript:
                 self.phase = event
             case MemoriesFound():
                 answer.memories = event.memories
-            case ToolCalled():
+            case ToolStarted():
                 answer.notes.append(event)
+            case ToolCalled():
+                _put(answer.notes, event, place=_started(answer.notes, event.call_id))
+            case ApprovalAsked():
+                answer.notes.append(event.approval)
+            case ApprovalEnded():
+                _end_approval(answer.notes, event)
             case Notice():
                 answer.notes.append(event.problem)
             case TurnFinished():
@@ -177,12 +290,19 @@ class Transcript:
             self.messages[place].search_told = True
         return place
 
+    def take_restored(self, checkpoint: str, report: RestoreReport) -> None:
+        """A call, or the undoing of one, was undone: says so behind the notes of its answer."""
+        for message in self.messages:
+            if checkpoint in checkpoints_of(message.notes):
+                message.notes.append(Restored(checkpoint=checkpoint, report=report))
+
     def _finish(self, answer: Message, event: TurnFinished) -> None:
         answer.text = event.answer.content
         answer.status = event.status
         answer.memories = event.memories
         answer.stats = event.stats
         answer.stream = None
+        _end_all(answer.notes)
         if event.problem is not None:
             answer.notes.append(event.problem)
         self.phase = None
@@ -193,6 +313,7 @@ class Transcript:
             answer = self.messages[-1]
             answer.stream = None
             answer.status = NodeStatus.FAILED
+            _end_all(answer.notes)
             answer.notes.append(problem)
         self.phase = None
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from growbox_app.api import (
+    Approval,
     EnginePhase,
     EngineStatus,
+    JudgeSkill,
     Phase,
     PhaseChanged,
     Problem,
     Progress,
     ToolCalled,
+    ToolStarted,
     TurnStats,
     UsedMemory,
 )
 from growbox_app.problems import sentence
 from growbox_app.text import tr
 from memory.values import NodeStatus, Role, Statistics
-from ui.view_models.transcript import Message, Note
+from ui.view_models.display import one_line, visible
+from ui.view_models.transcript import ApprovalOver, Message, Note, Restored
 
 DAY_MS = 86_400_000
+PATHS_SHOWN = 4
 _NOT_READY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.RESTARTING)
 
 
@@ -140,18 +146,20 @@ def stats_line(stats: TurnStats) -> str:
     parts = [tr("answer.tokens", count=number(stats.answer_tokens))]
     if stats.tokens_per_s > 0:
         parts.append(tr("answer.rate", rate=f"{stats.tokens_per_s:.1f}"))
-    if stats.prompt_tokens:
+    if stats.prompt_tokens and stats.reuse_known:
         reused = number(stats.reused_tokens)
         parts.append(tr("answer.reused", count=reused, share=percent(stats.reused_share)))
         key = "answer.new_timed" if stats.prefill_s > 0 else "answer.new"
         parts.append(tr(key, count=number(stats.new_tokens), time=f"{stats.prefill_s:.1f}"))
+    if stats.answered_by:
+        parts.append(tr("endpoint.answered_by", who=stats.answered_by))
     return " · ".join(parts)
 
 
 def stats_figures(stats: TurnStats) -> str:
     """All figures of an answer, a sentence a line; only those that were measured."""
     lines: list[str] = []
-    if stats.prompt_tokens:
+    if stats.prompt_tokens and stats.reuse_known:
         lines.append(
             tr(
                 "answer.figures_prompt",
@@ -185,6 +193,21 @@ def cost_line(stats: TurnStats) -> str:
     )
 
 
+def judge(skills: tuple[JudgeSkill, ...], model: str) -> str:
+    """Who reads the past and how well it tells what answers a question; empty while nobody can."""
+    if not skills:
+        return ""
+    parts = [tr("judge.name", model=model or tr("engine.model"))]
+    for skill in skills:
+        language = tr(f"judge.{skill.language}")
+        if skill.auc is None:
+            parts.append(tr("judge.unmeasured", language=language))
+        else:
+            key = "judge.trusted" if skill.trusted else "judge.suggests"
+            parts.append(tr(key, language=language, auc=f"{skill.auc:.2f}"))
+    return " · ".join(parts)
+
+
 def memory_figures(memory: UsedMemory) -> str:
     """Way, score and its parts of one used memory."""
     parts = [tr(f"way.{memory.way}"), tr("trace.score", value=f"{memory.score:.2f}")]
@@ -200,12 +223,54 @@ def memory_figures(memory: UsedMemory) -> str:
 def tool_line(call: ToolCalled) -> str:
     """One quiet line about a tool call."""
     key = "answer.tool" if call.ok else "answer.tool_failed"
-    return tr(key, name=named("tool", call.name), result=call.result)
+    return tr(
+        key, name=named("tool", call.name), result=visible(call.result) or tr("answer.failed")
+    )
+
+
+def approval_line(over: ApprovalOver) -> str:
+    """How an approval ended."""
+    approval = over.approval
+    ending = "allowed" if over.allowed else "denied" if over.by == "user" else over.by
+    target = one_line(visible(approval.command or approval.arguments))
+    what = " ".join(part for part in (named("agent.verb", approval.executor), target) if part)
+    return tr(f"agent.approval_{ending}", what=what)
+
+
+def restored_line(restored: Restored) -> str:
+    """What undoing a call has changed back."""
+    report = restored.report
+    if not report.is_done and report.conflicts:
+        return tr("agent.restored_conflicts", paths=_some(report.conflicts))
+    count = len(report.restored) + len(report.removed)
+    parts = [counted("agent.restored", count) if count else tr("agent.restored_nothing")]
+    left = (*report.not_saved, *report.failed)
+    if left:
+        parts.append(tr("agent.restored_left", paths=_some(left)))
+    return " ".join(parts)
+
+
+def _some(paths: tuple[Path, ...]) -> str:
+    """The first of some paths."""
+    more = " …" if len(paths) > PATHS_SHOWN else ""
+    return ", ".join(visible(str(path)) for path in paths[:PATHS_SHOWN]) + more
 
 
 def note(entry: Note) -> str:
-    """A tool call or trouble as a line of the conversation."""
-    return problem(entry) if isinstance(entry, Problem) else tool_line(entry)
+    """A tool call, an approval or trouble as a line of the conversation."""
+    match entry:
+        case Problem():
+            return problem(entry)
+        case ToolCalled():
+            return tool_line(entry)
+        case ToolStarted():
+            return tr("phase.tool_running", name=named("tool", entry.name))
+        case Approval():
+            return tr("agent.approval_waits", what=named("agent.verb", entry.executor))
+        case ApprovalOver():
+            return approval_line(entry)
+        case Restored():
+            return restored_line(entry)
 
 
 def message_text(message: Message) -> str:

@@ -1,0 +1,1 @@
+"""The user's tools: servers that bring some, and what was learned about all of them."""

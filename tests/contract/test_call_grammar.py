@@ -1,0 +1,174 @@
+"""The grammar of a call, as llama.cpp understands it: what it lets through can be read, and only what is narrowed to gets through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from growbox_app.agent.protocol import parse_tool_call
+from growbox_app.executors.base import Executor
+from growbox_app.executors.call_grammar import (
+    Narrowing,
+    Passages,
+    answer_grammar,
+    call_grammar,
+)
+from growbox_app.executors.code_search import CodeSearch
+from growbox_app.executors.file_edit import FileEdit
+from growbox_app.executors.file_read import FileRead
+from growbox_app.executors.finish import Finish
+from tests.real_models import LIGHT
+
+EXECUTORS: dict[str, Executor] = {
+    executor.name: executor for executor in (CodeSearch(), FileEdit(), FileRead(), Finish())
+}
+LINES = ("[数据库]", "  timeout = 12", "", "pool = 8")
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Iterator[Any]:
+    """The light model's vocabulary; no weights are read."""
+    import llama_cpp
+
+    llama_cpp.llama_backend_init()
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.vocab_only = True
+    model = llama_cpp.llama_model_load_from_file(str(LIGHT).encode(), parameters)
+    assert model
+    yield llama_cpp.llama_model_get_vocab(model)
+    llama_cpp.llama_model_free(model)
+
+
+def accepts(vocabulary: Any, grammar: str, text: str) -> bool:
+    """Whether a whole answer is let through, token by token, and may end there."""
+    import ctypes
+
+    import llama_cpp as llama
+
+    sampler = llama.llama_sampler_init_grammar(vocabulary, grammar.encode(), b"root")
+    assert sampler, grammar
+    ids = (ctypes.c_int32 * 2048)()
+    raw = text.encode()
+    count = llama.llama_tokenize(vocabulary, raw, len(raw), ids, 2048, False, True)
+    try:
+        for token in [*ids[:count], llama.llama_vocab_eos(vocabulary)]:
+            row = (llama.llama_token_data * 1)(llama.llama_token_data(token, 1.0, 0.0))
+            found = llama.llama_token_data_array(data=row, size=1, selected=-1, sorted=False)
+            llama.llama_sampler_apply(sampler, ctypes.byref(found))
+            if row[0].logit == float("-inf"):
+                return False
+            llama.llama_sampler_accept(sampler, token)
+        return True
+    finally:
+        llama.llama_sampler_free(sampler)
+
+
+def call(name: str, before: str = "", **arguments: object) -> str:
+    wish = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
+    return f"{before}<tool_call>{wish}</tool_call>"
+
+
+@pytest.mark.model
+class TestGrammar:
+    """Against the real vocabulary."""
+
+    def test_a_call_needs_a_thought_only_where_it_must_come(self, vocabulary: Any) -> None:
+        must = call_grammar(EXECUTORS, Narrowing(must_call=True))
+        may = call_grammar(EXECUTORS, Narrowing())
+        bare, thought = call("file_read", path="a"), call("file_read", "I look.\n", path="a")
+        assert accepts(vocabulary, may, bare)
+        assert accepts(vocabulary, must, thought)
+        assert not accepts(vocabulary, must, bare)
+        assert not accepts(vocabulary, must, "I am done.")
+
+    def test_an_opening_is_how_the_thought_begins(self, vocabulary: Any) -> None:
+        grammar = call_grammar(EXECUTORS, Narrowing(must_call=True, opening="错误在于"))
+        assert accepts(vocabulary, grammar, call("file_read", "错误在于除法。\n", path="a"))
+        assert not accepts(vocabulary, grammar, call("file_read", "看看。\n", path="a"))
+
+    def test_only_tools_in_view_can_be_called(self, vocabulary: Any) -> None:
+        grammar = call_grammar(EXECUTORS, Narrowing(tools=frozenset({"file_read"})))
+        assert accepts(vocabulary, grammar, call("file_read", path="a"))
+        assert not accepts(vocabulary, grammar, call("finish", summary="done"))
+        assert call_grammar(EXECUTORS, Narrowing(tools=frozenset())) == ""
+
+    def test_only_files_that_exist_can_be_named(self, vocabulary: Any) -> None:
+        grammar = call_grammar(EXECUTORS, Narrowing(paths={"file_read": ("目录/a b.py",)}))
+        assert accepts(vocabulary, grammar, call("file_read", path="目录/a b.py"))
+        assert accepts(vocabulary, grammar, call("file_read", path="目录/a b.py", first=3))
+        assert not accepts(vocabulary, grammar, call("file_read", path="b.py"))
+        assert accepts(vocabulary, grammar, call("code_search", pattern="x", path="b.py"))
+
+    def test_only_optional_parameters_that_help_are_offered(self, vocabulary: Any) -> None:
+        narrowed = Narrowing(optional=frozenset({"path"}), fixed={"every": "true"})
+        grammar = call_grammar(EXECUTORS, narrowed)
+        assert accepts(vocabulary, grammar, call("code_search", pattern="x", path="a"))
+        assert not accepts(vocabulary, grammar, call("code_search", pattern="x", regex=True))
+        assert accepts(
+            vocabulary, grammar, call("file_edit", path="a", old="x", new="y", every=True)
+        )
+        assert not accepts(vocabulary, grammar, call("file_edit", path="a", old="x", new="y"))
+
+    def test_only_lines_of_the_file_can_be_replaced(self, vocabulary: Any) -> None:
+        passages = Passages(lines=LINES, starts=(0, 1, 3))
+        narrowed = Narrowing(
+            paths={"file_edit": ("a.ini",)}, passages={"a.ini": passages}, optional=frozenset()
+        )
+        grammar = call_grammar(EXECUTORS, narrowed)
+        for old in ("[数据库]", "  timeout = 12", "timeout = 12"):
+            text = call("file_edit", path="a.ini", old=old, new="x\ny")
+            assert accepts(vocabulary, grammar, text), old
+            found = parse_tool_call(text, EXECUTORS.keys())
+            assert found is not None
+            assert found.arguments["old"] == old
+        for old in ("timeout", "timeout = 13", "pool = 8\n[数据库]", ""):
+            text = call("file_edit", path="a.ini", old=old, new="x")
+            assert not accepts(vocabulary, grammar, text), old
+
+    def test_a_line_becomes_something_else(self, vocabulary: Any) -> None:
+        line = '    return "[a]\\t" + b^2 - c'
+        passages = Passages(lines=(line,), starts=(0,))
+        narrowed = Narrowing(paths={"file_edit": ("a.py",)}, passages={"a.py": passages})
+        grammar = call_grammar(EXECUTORS, narrowed)
+
+        def change(old: str, new: str) -> bool:
+            return accepts(vocabulary, grammar, call("file_edit", path="a.py", old=old, new=new))
+
+        bare = line.strip()
+        for new in (bare + "1", bare[:-1], "x", bare.replace("\\t", "\\n")):
+            assert change(bare, new), new
+            assert change(line, new), new
+        for new in (f"{line}\n", f"  {bare}", f"      {bare}", bare):
+            assert change(line, new), new
+        assert not change(line, line)
+        assert not change(bare, bare)
+        assert not change(bare, line)
+
+    def test_a_setting_keeps_its_key(self, vocabulary: Any) -> None:
+        passages = Passages(lines=LINES, starts=(0, 1, 3), keeps_keys=True)
+        narrowed = Narrowing(paths={"file_edit": ("a.ini",)}, passages={"a.ini": passages})
+        grammar = call_grammar(EXECUTORS, narrowed)
+
+        def change(old: str, new: str) -> bool:
+            return accepts(vocabulary, grammar, call("file_edit", path="a.ini", old=old, new=new))
+
+        assert change("pool = 8", "pool = 16")
+        assert change("  timeout = 12", "  timeout = 45")
+        assert not change("pool = 8", "timeout = 45")
+        assert change("[数据库]", "[缓存]")
+
+    def test_text_with_quotes_and_line_ends_can_be_written(self, vocabulary: Any) -> None:
+        grammar = call_grammar(EXECUTORS, Narrowing())
+        text = call("file_edit", path="a", old='print("x\\n")', new="a\tb\n\\c")
+        assert accepts(vocabulary, grammar, text)
+        found = parse_tool_call(text, EXECUTORS.keys())
+        assert found is not None
+        assert found.arguments["new"] == "a\tb\n\\c"
+
+    def test_an_answer_begins_as_it_should_and_goes_on_freely(self, vocabulary: Any) -> None:
+        grammar = answer_grammar("原因是")
+        assert accepts(vocabulary, grammar, '原因是端口被占用。\n\n`8443`: {"x": 1} é 😀')
+        assert not accepts(vocabulary, grammar, "端口被占用。")

@@ -1,0 +1,274 @@
+"""The stage machine of known kinds of work: which calls follow by rule, what the model may do, and when there is enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from growbox_app.agent.guide import hints
+from growbox_app.agent.kinds import Kind, kind_of, understood
+from growbox_app.agent.protocol import ToolCall
+from growbox_app.agent.stages import CHECKS_MAX, Stage, Work, begin
+from growbox_app.agent.survey import PYTHON, Survey, survey
+from growbox_app.executors.syntax import BROKEN
+
+FILES = ("README.md", "pkg/__init__.py", "pkg/area.py", "pkg/units.py", "tests/test_area.py")
+TESTED = Survey(files=FILES, test_command="make test")
+CODE = "def area(a, b):\n    return a + b\n"
+FAILURE = 'exit code 1\n  File "/x/tests/test_area.py", line 4, in test\nAssertionError: 5 != 6\n'
+
+
+def work_on(text: str, found: Survey = TESTED) -> Work:
+    work = begin(text, found)
+    assert work is not None
+    return work
+
+
+def known_calls(work: Work) -> list[ToolCall]:
+    calls = []
+    while (call := work.next_call()) is not None:
+        calls.append(call)
+    return calls
+
+
+def read(work: Work, path: str, text: str = CODE) -> None:
+    work.saw(path, text)
+    work.took(ToolCall(name="file_read", arguments={"path": path}), ok=True, text=text)
+
+
+def edited(work: Work, path: str, *, ok: bool = True) -> None:
+    call = ToolCall(name="file_edit", arguments={"path": path, "old": "x", "new": "y"})
+    work.took(call, ok=ok, text="", path=path if ok else "")
+
+
+def ran(work: Work, command: str, *, ok: bool, text: str = "") -> None:
+    work.took(ToolCall(name="shell", arguments={"command": command}), ok=ok, text=text)
+
+
+# -- kinds ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Where do we open the socket?", Kind.FIND),
+        ("哪个文件里有 Scheduler 的定义？", Kind.FIND),
+        ("Why is the worker dying? Its output is in worker.log", Kind.EXPLAIN),
+        ("部署失败的原因是什么", Kind.EXPLAIN),
+        ("Rename `Foo` to `Bar` everywhere", Kind.RENAME),
+        ("请把变量 tmp 重命名为 buffer", Kind.RENAME),
+        ("CI is red, one of the tests fails, repair it", Kind.FIX),
+        ("修复登录的错误", Kind.FIX),
+        ("Implement a method `close` in the pool class", Kind.ADD),
+        ("给 parser.py 增加一个函数 peek", Kind.ADD),
+        ("Write me a small script that counts words", Kind.SCRIPT),
+        ("写个脚本统计行数", Kind.SCRIPT),
+        ("Raise the retry limit to 9", Kind.CHANGE),
+        ("把超时设为 30", Kind.CHANGE),
+        ("Give me an overview of this repo", Kind.SUMMARISE),
+        ("介绍一下这个项目", Kind.SUMMARISE),
+        ("Hello, how are you?", Kind.OTHER),
+        ("你好", Kind.OTHER),
+        ("Set the log level to debug", Kind.CHANGE),
+    ],
+)
+def test_the_kind_is_read_from_the_request(text: str, kind: Kind) -> None:
+    assert kind_of(text) is kind
+
+
+def test_a_request_names_files_folders_and_words() -> None:
+    found = understood("In area.py and new/shape.py use `to_metres` and CamelCase, see pkg/", FILES)
+    assert found.files == ("pkg/area.py",)
+    assert found.new_files == ("new/shape.py",)
+    assert "pkg" in found.folders
+    assert found.names == ("to_metres", "CamelCase")
+
+
+def test_a_chinese_request_names_bare_words() -> None:
+    assert understood("把 tmp 改名为 buffer", FILES).names == ("tmp", "buffer")
+
+
+def test_what_is_asked_of_the_past_is_no_work_on_the_project() -> None:
+    assert begin("Where did I say the server is?", TESTED, about_the_past=True) is None
+    assert begin("Rename a_b to c_d as I said earlier", TESTED, about_the_past=True) is not None
+
+
+# -- stages -----------------------------------------------------------------------------------------
+def test_a_fix_reproduces_reads_edits_and_verifies() -> None:
+    work = work_on("The tests fail, please fix the code.")
+    assert [call.arguments for call in known_calls(work)] == [{"command": "make test"}]
+    ran(work, "make test", ok=False, text=FAILURE)
+    assert [call.arguments["path"] for call in known_calls(work)] == [
+        "pkg/area.py",
+        "tests/test_area.py",
+    ]
+    read(work, "pkg/area.py")
+    read(work, "tests/test_area.py", "import pkg\n")
+    move = work.move()
+    assert work.stage is Stage.EDIT
+    assert move.narrowed.must_call
+    assert move.narrowed.paths["file_edit"] == ("pkg/area.py",)  # the test stays as it is
+    edited(work, "pkg/area.py")
+    assert [call.arguments for call in known_calls(work)] == [{"command": "make test"}]
+    ran(work, "make test", ok=True)
+    assert work.stage is Stage.ANSWER
+    assert not work.move().may_call
+
+
+def test_a_fix_that_does_not_hold_is_tried_again_with_more_freedom_and_then_given_up() -> None:
+    work = work_on("Fix the failing test")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    for attempt in range(CHECKS_MAX):
+        assert work.stage is Stage.EDIT
+        assert (work.move().heat > 0) is (attempt > 0)
+        edited(work, "pkg/area.py")
+        known_calls(work)
+        ran(work, "make test", ok=False, text=FAILURE)
+    assert work.stage is Stage.ANSWER
+    assert work.hint()[0] == "gave_up"
+
+
+def test_a_rename_goes_on_until_the_old_name_is_gone() -> None:
+    work = work_on("Rename to_metres to in_metres in all files")
+    (search,) = known_calls(work)
+    assert search.arguments == {"pattern": "to_metres"}
+    work.took(search, ok=True, text="2 matches in 2 files\npkg/area.py\n1: x\npkg/units.py\n3: x")
+    move = work.move()
+    assert move.narrowed.tools == {"file_edit"}
+    assert move.narrowed.paths["file_edit"] == ("pkg/area.py", "pkg/units.py")
+    assert move.narrowed.passages["pkg/units.py"].lines == ("to_metres",)
+    edited(work, "pkg/area.py")
+    (search,) = known_calls(work)
+    work.took(search, ok=True, text="1 match in 1 file\npkg/units.py\n3: x")
+    assert work.move().narrowed.paths["file_edit"] == ("pkg/units.py",)
+    edited(work, "pkg/units.py")
+    (search,) = known_calls(work)
+    work.took(search, ok=True, text="no match in 5 files")
+    assert [call.name for call in known_calls(work)] == ["shell"]
+
+
+def test_new_code_gets_its_test_where_the_project_has_tests() -> None:
+    work = work_on("Add a function `volume` to pkg/units.py and a test for it")
+    known_calls(work)
+    read(work, "pkg/units.py")
+    assert "file_append" in (work.move().narrowed.tools or ())
+    edited(work, "pkg/units.py")
+    assert work.stage is Stage.TEST
+    assert work.move().narrowed.paths["file_write"] == ("tests/test_units.py",)
+    call = ToolCall(name="file_write", arguments={"path": "tests/test_units.py", "content": "x"})
+    work.took(call, ok=True, text="", path="tests/test_units.py")
+    assert [call.name for call in known_calls(work)] == ["shell"]
+
+
+def test_a_script_is_written_and_run() -> None:
+    work = work_on("Write a script tools/count.py that counts, and run it", Survey())
+    known_calls(work)
+    move = work.move()
+    assert move.narrowed.tools == {"file_write"}
+    assert move.narrowed.paths["file_write"] == ("tools/count.py",)
+    call = ToolCall(name="file_write", arguments={"path": "tools/count.py", "content": "x"})
+    work.took(call, ok=True, text="", path="tools/count.py")
+    (run,) = known_calls(work)
+    assert run.arguments == {"command": f"{PYTHON} tools/count.py"}
+    ran(work, "", ok=False)
+    assert work.hint()[0] == "script_again"
+
+
+def test_a_question_may_be_answered_after_a_look_and_must_be_after_some() -> None:
+    work = work_on("Where is the price made?")
+    known_calls(work)
+    assert work.stage is Stage.LOOK
+    assert work.move().narrowed.must_call
+    read(work, "pkg/area.py")
+    assert work.stage is Stage.ENOUGH
+    assert not work.move().narrowed.must_call
+    assert "pkg/area.py" not in work.move().narrowed.paths["file_read"]
+    for path in ("README.md", "pkg/units.py", "tests/test_area.py"):
+        read(work, path)
+    assert not work.move().may_call
+
+
+def test_a_passage_that_was_tried_twice_for_nothing_is_not_offered_again() -> None:
+    work = work_on("Set the area in area.py to 4")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    before = work.move().narrowed.passages["pkg/area.py"].starts
+    call = ToolCall(
+        name="file_edit", arguments={"path": "pkg/area.py", "old": "return a + b", "new": "x"}
+    )
+    work.repeated(call)
+    assert list(before) == [0, 1]
+    assert list(work.move().narrowed.passages["pkg/area.py"].starts) == [0]
+
+
+def test_the_model_may_ask_when_it_gets_nowhere() -> None:
+    work = work_on("Set the area in area.py to 4")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    assert "ask_user" not in (work.move().narrowed.tools or ())
+    edited(work, "pkg/area.py", ok=False)
+    edited(work, "pkg/area.py", ok=False)
+    assert "ask_user" in (work.move().narrowed.tools or ())
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_each_step_has_a_sentence(language: str) -> None:
+    """Whatever the machine may say next is written in both languages, with the fields that it gives."""
+    said = hints(language)
+    work = work_on("Rename a_b to c_d")
+    fields = work.hint()[1]
+    for key, text in said.items():
+        assert text.format(**fields), key
+    kinds = [kind.value for kind in Kind if kind is not Kind.OTHER]
+    for kind in kinds:
+        assert f"{kind}_look" in said
+    for kind in ("find", "explain", "summarise"):
+        assert f"{kind}_enough" in said
+    for kind in ("rename", "fix", "add", "script", "change"):
+        assert f"{kind}_edit" in said
+        assert f"{kind}_again" in said
+    assert set(said) == set(hints("en"))
+
+
+def test_a_change_that_broke_the_file_is_mended_before_anything_else() -> None:
+    work = work_on("Fix the failing test")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    call = ToolCall(name="file_edit", arguments={"path": "pkg/area.py", "old": "x", "new": "y"})
+    work.took(
+        call, ok=True, text=f"changed\n{BROKEN} line 2: a quote is missing", path="pkg/area.py"
+    )
+    assert known_calls(work) == []
+    assert work.stage is Stage.EDIT
+    assert work.hint()[0] == "fix_again"
+    assert work.hint()[1]["failure"] == "line 2: a quote is missing"
+
+
+# -- the survey -------------------------------------------------------------------------------------
+def test_a_survey_finds_files_and_how_tests_are_run(tmp_path: Path) -> None:
+    for name, text in {
+        "src/a.py": "",
+        "tests/test_a.py": "import unittest\n",
+        ".hidden": "",
+        "node_modules/x/y.js": "",
+        "build/out.txt": "",
+        ".gitignore": "build/\n",
+        ".env": "KEY=1",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    found = survey(tmp_path)
+    assert found.files == ("src/a.py", "tests/test_a.py")
+    assert found.whole
+    assert found.test_command == f"{PYTHON} -m unittest discover -s tests"
+
+
+def test_pytest_tests_are_run_by_pytest(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("def test_a():\n    assert 1\n", encoding="utf-8")
+    assert survey(tmp_path).test_command == f"{PYTHON} -m pytest -q"
+
+
+def test_a_folder_without_tests_has_no_command(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x", encoding="utf-8")
+    assert survey(tmp_path) == Survey(files=("a.txt",))

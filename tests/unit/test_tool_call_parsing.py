@@ -1,0 +1,81 @@
+"""Tool calls as models really write them: all these are read, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from growbox_app.agent.protocol import CallFilter, ToolCall, parse_tool_call, without_thoughts
+
+KNOWN = {"file_read"}
+READ = ToolCall(name="file_read", arguments={"path": "a.py", "first": "3"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "file_read", "arguments": {"path": "a.py", "first": 3}}</tool_call>',
+        'I look.\n<tool_call>\n{"name": "file_read", "arguments": {"path": "a.py", "first": 3}}\n</tool_call>',
+        '<tool_call>{"name": "file_read", "arguments": {"path": "a.py", "first": "3"}}',
+        '<tool_call>{"name": "file_read", "arguments": {"path": "a.py", "first": 3}}}</tool_call>',
+        '<tool_call>{"name": "file_read", "parameters": {"path": "a.py", "first": 3}}</tool_call>',
+        '<tool_call>{"tool": "file_read", "args": {"path": "a.py", "first": 3}}</tool_call>',
+        '{"name": "file_read", "arguments": "{\\"path\\": \\"a.py\\", \\"first\\": 3}"}',
+        '```json\n{"name": "file_read", "arguments": {"path": "a.py", "first": 3}}\n```',
+        '[{"name": "file_read", "arguments": {"path": "a.py", "first": 3}}]',
+        '{"type": "function", "function": {"name": "file_read", "arguments": {"path": "a.py", "first": 3}}}',
+        "<tool_call><function=file_read>\n<parameter=path>\na.py\n</parameter>\n<parameter=first>3</parameter></function></tool_call>",
+        "<function=file_read><parameter=path>a.py</parameter><parameter=first>3</parameter></function>",
+        '<think>First I <tool_call>x</tool_call> look.</think>\n{"name": "file_read", "arguments": {"path": "a.py", "first": 3}}',
+    ],
+)
+def test_a_call_is_read_however_it_is_spelled(text: str) -> None:
+    assert parse_tool_call(text, KNOWN) == READ
+
+
+def test_a_forgotten_quotation_mark_ends_the_value() -> None:
+    text = '<tool_call>{"name": "file_read", "arguments": {"path": "a.py}}</tool_call> <tool_call>{"}}</tool_call>'
+    found = parse_tool_call(text, KNOWN)
+    assert found == ToolCall(name="file_read", arguments={"path": "a.py"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would call file_read.",
+        '{"name": "Ada", "arguments": {"path": "a.py"}}',
+        'Here: {"name": "file_read", "arguments": {"path": "a.py"}} is a call.',
+        '<tool_call>{"name": "file_read", "arguments": {"path": "a',
+        '<tool_call>{"name": "file_read", "arguments": ["a.py"]}</tool_call>',
+        '{"name": "file_read", "arguments": {"path": "a.py"}} and more',
+        "[]",
+        '<think>{"name": "file_read", "arguments": {"path": "a.py"}}',
+    ],
+)
+def test_everything_else_is_an_answer(text: str) -> None:
+    assert parse_tool_call(text, KNOWN) is None
+
+
+def test_thoughts_are_taken_out_only_where_an_answer_begins_with_them() -> None:
+    assert without_thoughts("<think>\na\nb</think>\n\nYes.") == "Yes."
+    assert without_thoughts("<thinking>never closed") == ""
+    assert without_thoughts("Write `<think>` so.") == "Write `<think>` so."
+
+
+def test_a_streamed_answer_shows_no_call() -> None:
+    shown = CallFilter()
+    parts = ["I look", ".\n<tool", '_call>{"name": ', '"file_read"}</tool_call>']
+    assert "".join(map(shown.feed, parts)) + shown.finish() == "I look.\n"
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+def test_a_streamed_thought_is_not_shown(size: int) -> None:
+    text = "<think>\nHm, <b>2</b>.\n</think>\n\nIt is 2."
+    shown = CallFilter()
+    parts = [text[at : at + size] for at in range(0, len(text), size)]
+    assert "".join(map(shown.feed, parts)) + shown.finish() == "It is 2."
+
+
+@pytest.mark.parametrize("text", ["<thin lines> are drawn", "<", "  Two spaces"])
+def test_what_only_looks_like_a_thought_is_shown(text: str) -> None:
+    shown = CallFilter()
+    assert "".join(shown.feed(letter) for letter in text) + shown.finish() == text
