@@ -16,6 +16,8 @@ from growbox_app.audit_log import Decided
 from growbox_app.endpoints.face import Endpoints
 from growbox_app.ingest.report import IngestReport
 from growbox_app.library_face import LibraryFace
+from growbox_app.rest.face import RestFace
+from growbox_app.rest.schedule import RestStatus
 from growbox_app.shadow.values import RestoreReport
 from growbox_app.toolbox.face import Tools
 from memory.events import Event
@@ -28,6 +30,7 @@ from memory.values import (
     NeighbourhoodSnapshot,
     Node,
     NodeId,
+    NodeKind,
     NodeStatus,
     Project,
     ProjectId,
@@ -135,6 +138,7 @@ class UsedMemory:
     created_at_ms: int
     conversation_id: ConversationId | None
     cited: bool = False
+    kind: NodeKind = NodeKind.MESSAGE
 
 
 class DeepSearchState(StrEnum):
@@ -542,6 +546,13 @@ class MemoryChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestChanged:
+    """The background began or ended something, has come further, or plans something else."""
+
+    status: RestStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeepSearchChanged:
     """The search of the past for an answer moved or ended."""
 
@@ -559,6 +570,7 @@ AppEvent: TypeAlias = (
     | ConversationsChanged
     | MemoryChanged
     | DeepSearchChanged
+    | RestChanged
     | ToolsChanged
     | RaiseWindow
 )
@@ -584,6 +596,11 @@ class Assistant(Protocol):
 
     def engine_status(self) -> EngineStatus:
         """State of the model process."""
+        ...
+
+    @property
+    def rest(self) -> RestFace:
+        """Dreams and sleep."""
         ...
 
     # -- turns --------------------------------------------------------------------------------

@@ -13,13 +13,12 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import psutil
-
 from growbox_app import instance, paths
 from growbox_app.agent.aftermath import Aftermath
 from growbox_app.agent.deep_search import DeepSearches, search_of
 from growbox_app.agent.hands import HandParts, Hands
 from growbox_app.agent.loop import AgentLoop, LoopParts
+from growbox_app.agent.outcomes import Outcomes
 from growbox_app.agent.turn import decode_trace
 from growbox_app.agent.warmth import IDLE_S, Idleness, Warmth
 from growbox_app.api import (
@@ -74,13 +73,17 @@ from growbox_app.ingest.report import IngestReport
 from growbox_app.library import Library, LibraryParts
 from growbox_app.logging_setup import log_to, stop_logging
 from growbox_app.memory_service import MemoryService, Priority
-from growbox_app.model_room import ModelRoom
-from growbox_app.models.calibration import embedder_epoch
+from growbox_app.model_room import ModelRoom, scripted_spec
+from growbox_app.models.calibration import Calibrate, embedder_epoch, judge_calibration
 from growbox_app.oracle import EngineOracle, judge_skills
 from growbox_app.power import saving_power
 from growbox_app.problems import problem_of
 from growbox_app.projects import ProjectBook
 from growbox_app.relay import AskRelay
+from growbox_app.rest.arbiter import Arbiter
+from growbox_app.rest.machine import Machine, ThisMachine
+from growbox_app.rest.room import RestRoom
+from growbox_app.rest.worker import Rest, RestParts
 from growbox_app.safety.values import Mode, Rules
 from growbox_app.secrets import Backend, Secrets, system_backend
 from growbox_app.settings.store import SettingsStore
@@ -133,6 +136,8 @@ class Options:
     listen: bool = True
     idle_s: float = IDLE_S
     saving_power: Callable[[], bool] = saving_power
+    machine: Machine = dataclasses.field(default_factory=ThisMachine)
+    calibration: Calibrate = judge_calibration
     find_keyring: Callable[[], Backend | None] = system_backend
     guided: bool = True
     constrained: bool = True
@@ -172,15 +177,21 @@ class GrowBox:
             on_status=lambda: self._fan.tell(StatusChanged()),
             needs_variant=not self._options.scripted_engine,
         )
-        self._memory = MemoryService(EngineOracle(self._engine))
-        kv_bytes_max = int(self._settings.get("memory.kv_bytes_max")) << 20
-        self._kv = KvFiles(data_path / "kv", self._engine, bytes_max=kv_bytes_max)
+        self._memory = MemoryService(EngineOracle(self._engine, self._options.calibration))
+        self._arbiter = Arbiter()
+        self.rest = self._make_rest()
+        self._kv = KvFiles(
+            data_path / "kv",
+            self._engine,
+            bytes_max=int(self._settings.get("memory.kv_bytes_max")) << 20,
+        )
         self._background = Background(self._memory, self._engine, self._kv, self._tasks)
         self._past = DeepSearches(
             self._memory,
             self._fan.tell,
             may_read=self._may_read_past,
             quiet=lambda: self._warmth.settled(),
+            foreground=self._arbiter.in_foreground,
         )
         self._slots = Slots()
         self._approvals = Approvals()
@@ -205,6 +216,19 @@ class GrowBox:
         self._closed = False
         self._loading: asyncio.Task[None] | None = None
         tr.use(str(self._settings.get("general.language")))
+
+    def _make_rest(self) -> RestRoom:
+        parts = RestParts(
+            memory=self._memory,
+            arbiter=self._arbiter,
+            clock=self._options.clock,
+            settings=self._settings,
+            machine=self._options.machine,
+            ready=lambda: self._engine.loaded is not None,
+            trusted=lambda: any(skill.trusted for skill in self.judge_skills()),
+            tell=self._fan.tell,
+        )
+        return RestRoom(Rest(parts), self._memory)
 
     def _loop_parts(self) -> LoopParts:
         """What a turn works with."""
@@ -253,6 +277,7 @@ class GrowBox:
             lessons=self._tools.lessons,
             clock=self._options.clock,
             rules=self._rules,
+            outcomes=Outcomes(self._memory, paused=self._memory_paused),
         )
         return Hands(parts)
 
@@ -298,7 +323,9 @@ class GrowBox:
                 self._server = instance.InstanceServer(self._data_path, relay.handle)
         self._fan.subscribe(self._background.wake)
         self._fan.subscribe(self._warmth.wake)
+        self._fan.subscribe(self.rest.worker.hear)
         self._background.start()
+        self.rest.worker.start()
         self._tasks.start("recover", self._checkpoints.recover())
         self._tasks.start("forget", self._library.resume())
         if self._settings.get("agent.confined"):
@@ -336,6 +363,7 @@ class GrowBox:
             async with asyncio.timeout(END_S):
                 await self._turn_ended.wait()
         self._background.stop()
+        await self.rest.worker.close()
         await asyncio.to_thread(self._board.close)
         await self._tools.close()
         await self._aftermath.close()
@@ -377,20 +405,8 @@ class GrowBox:
 
     async def _spec(self, progress: ProgressSink) -> LoadSpec:
         if self._options.scripted_engine:
-            return _scripted_spec(int(self._settings.get("models.context_tokens")))
-        chat, chat_path, embed_path = await self._models.ready_files(progress, self._loaded_id())
-        threads = int(self._settings.get("models.threads"))
-        return LoadSpec(
-            model_id=chat.id,
-            model_name=chat.name,
-            chat_path=chat_path,
-            chat_sha256=chat.sha256,
-            embed_path=embed_path,
-            context_tokens=min(
-                int(self._settings.get("models.context_tokens")), chat.context_tokens
-            ),
-            threads=threads or psutil.cpu_count(logical=False) or 1,
-        )
+            return scripted_spec(int(self._settings.get("models.context_tokens")))
+        return await self._models.load_spec(progress, self._loaded_id())
 
     def _memory_paused(self) -> bool:
         return bool(self._settings.get("memory.paused"))
@@ -426,7 +442,9 @@ class GrowBox:
         self._turn_ended.clear()
         self._warmth.turn_began()
         self._past.turn_began()
+        self.rest.worker.used()
         self._cancelled = cancelled = asyncio.Event()
+        self._arbiter.foreground_began()
         try:
             async with contextlib.aclosing(self._loop.run(request, cancelled)) as events:
                 async for event in events:
@@ -446,20 +464,23 @@ class GrowBox:
         if self._cancelled is cancelled:
             self._cancelled = None
             self._turn_ended.set()
+            self._arbiter.foreground_ended()
+            self.rest.worker.used()
             self._background.turn_ended()
             self._warmth.turn_ended()
             self._past.turn_ended(answer)
 
     @contextlib.asynccontextmanager
     async def _quiet(self) -> AsyncGenerator[None, None]:
-        """No turn runs in here, and the past is not read; a question that comes waits."""
+        """No turn runs in here, nothing rests, and the past is not read; a question that comes waits."""
         while not self._turn_ended.is_set():
             await self._turn_ended.wait()
         self._turn_ended.clear()
         self._unheld.clear()
         try:
-            await self._past.stop()
-            yield
+            with self._arbiter.in_foreground():
+                await self._past.stop()
+                yield
         finally:
             self._turn_ended.set()
             self._unheld.set()
@@ -655,7 +676,7 @@ class GrowBox:
     def judge_skills(self) -> tuple[JudgeSkill, ...]:
         """See `Assistant.judge_skills`."""
         loaded = self._engine.loaded
-        return judge_skills(loaded) if loaded is not None else ()
+        return judge_skills(loaded, self._options.calibration) if loaded is not None else ()
 
     async def stains(self) -> StainSnapshot:
         """See `Assistant.stains`."""
@@ -769,16 +790,3 @@ class GrowBox:
             tr.use(str(value))
         if key == "network.offline":
             self._tools.network_changed()
-
-
-def _scripted_spec(context_tokens: int) -> LoadSpec:
-    nothing = Path("/nonexistent")
-    return LoadSpec(
-        model_id="scripted",
-        model_name="scripted",
-        chat_path=nothing,
-        chat_sha256="0" * 64,
-        embed_path=nothing,
-        context_tokens=context_tokens,
-        threads=1,
-    )

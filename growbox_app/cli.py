@@ -36,6 +36,7 @@ from growbox_app.instance import Frame, hand_over
 from growbox_app.problems import sentence
 from growbox_app.relay import export_of, request_of, unattended
 from growbox_app.report import TurnReport, problem_fields, problem_from
+from growbox_app.rest.words import summary
 from growbox_app.text import tr
 from memory.values import AuditReport, NodeStatus
 
@@ -45,6 +46,8 @@ LOCK_RETRY_S = 0.5
 INDEX_LOOK_S = 1.0
 """How often `ingest` looks how much is still to be indexed."""
 SKIPPED_LINES_MAX = 50
+LOAD_S = 60.0
+_SETTLED = (EnginePhase.STOPPED, EnginePhase.READY, EnginePhase.FAILED)
 SETTLE_S = 10.0
 """After an answer the process stays this long at most, to index what was said."""
 
@@ -55,6 +58,7 @@ def main(arguments: list[str]) -> int:
     commands = {
         "ask": _ask,
         "ingest": _ingest,
+        "rest": _rest,
         "export": _export,
         "audit": _audit,
         "rebuild": _rebuild,
@@ -82,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     ingest.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file or a folder")
     ingest.add_argument("--project", type=Path, help="folder of the project they belong to")
     ingest.add_argument("--json", action="store_true", help="print one JSON object")
+    commands.add_parser("rest", help="say what is owed to the past, and what happens next")
     export = commands.add_parser("export", help="write conversations as Markdown files")
     export.add_argument("folder", type=Path, help="where the files go; made when it is not there")
     export.add_argument("--project", type=Path, help="only conversations of this project's folder")
@@ -299,6 +304,29 @@ def _relayed(frame: Frame, as_json: bool) -> int | None:
     except OSError:
         pass
     return None
+
+
+async def _rest(_options: argparse.Namespace) -> int:
+    assistant = _assistant()
+    try:
+        await assistant.start(_show_progress)
+        await _loaded(assistant)
+        await assistant.rest.look_again()
+        paused = bool(assistant.setting("memory.paused"))
+        ledger, fatigue = await assistant.ledger(), await assistant.fatigue()
+        for line in summary(assistant.rest.status(), ledger, fatigue, paused=paused):
+            print(line)  # noqa: T201
+        return 0
+    finally:
+        await assistant.shutdown()
+
+
+async def _loaded(assistant: GrowBox) -> None:
+    """Waits until the model has answered or failed: what comes next depends on how it judges."""
+    for _ in range(int(LOAD_S / LOCK_RETRY_S)):
+        if assistant.engine_status().phase in _SETTLED:
+            return
+        await asyncio.sleep(LOCK_RETRY_S)
 
 
 async def _audit(options: argparse.Namespace) -> int:

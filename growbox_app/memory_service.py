@@ -1,7 +1,7 @@
 """The async door to the memory engine: one storage thread, a priority queue, and the driver of request generators.
 
 Owns the storage thread; every `memory` object lives and dies on it. Each step of a generator runs there; what it asks for
-(embeddings, verdicts) is awaited outside, so the thread never waits for a model. A crash leaves what the engine committed.
+(embeddings, verdicts, texts) is awaited outside, so the thread never waits for a model. A crash leaves what the engine committed.
 
 Source: design section 3.
 """
@@ -22,10 +22,12 @@ from memory.requests import (
     Judgement,
     Matrix,
     NeedEmbeddings,
+    NeedText,
     NeedVerdicts,
     Operation,
     Reply,
     Request,
+    Written,
     Yield,
 )
 
@@ -52,6 +54,10 @@ class Oracle(Protocol):
 
     async def judge(self, request: NeedVerdicts) -> Judgement | None:
         """One verdict per candidate."""
+        ...
+
+    async def write(self, request: NeedText) -> Written | None:
+        """One text per field."""
         ...
 
 
@@ -124,6 +130,8 @@ class MemoryService:
                 return await self._oracle.embed(request)
             case NeedVerdicts():
                 return await self._oracle.judge(request)
+            case NeedText():
+                return await self._oracle.write(request)
             case Yield():
                 return None
 

@@ -10,7 +10,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from growbox_app.api import ModelStatus, Problem, ProblemCode, ProblemError, Progress, ProgressSink
+from growbox_app.engine.supervisor import LoadSpec
 from growbox_app.models import fetch
 from growbox_app.models.catalogue import Model, catalogue, embedder, find
 from growbox_app.models.choose import AUTO, choose_chat, free_ram_bytes
@@ -48,6 +51,22 @@ class ModelRoom:
             }
             raise ProblemError(Problem(code=ProblemCode.NOT_ENOUGH_RAM, fields=fields))
         return chat, paths[0], paths[1]
+
+    async def load_spec(self, progress: ProgressSink, loaded_id: str) -> LoadSpec:
+        """What the engine is to load, as the settings say; arguments and errors as of `ready_files`."""
+        chat, chat_path, embed_path = await self.ready_files(progress, loaded_id)
+        threads = int(self._settings.get("models.threads"))
+        return LoadSpec(
+            model_id=chat.id,
+            model_name=chat.name,
+            chat_path=chat_path,
+            chat_sha256=chat.sha256,
+            embed_path=embed_path,
+            context_tokens=min(
+                int(self._settings.get("models.context_tokens")), chat.context_tokens
+            ),
+            threads=threads or psutil.cpu_count(logical=False) or 1,
+        )
 
     def statuses(self, loaded_id: str) -> tuple[ModelStatus, ...]:
         """The catalogue and what is here. Reads file headers: worker thread.
@@ -130,3 +149,17 @@ async def _on_thread(
 
 def _gigabytes(size: int) -> str:
     return f"{size / 1e9:.1f} GB"
+
+
+def scripted_spec(context_tokens: int) -> LoadSpec:
+    """What a scripted engine is told to load: no file."""
+    nothing = Path("/nonexistent")
+    return LoadSpec(
+        model_id="scripted",
+        model_name="scripted",
+        chat_path=nothing,
+        chat_sha256="0" * 64,
+        embed_path=nothing,
+        context_tokens=context_tokens,
+        threads=1,
+    )

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from typing import Literal
 
-from growbox_app import judging
+from growbox_app import judging, writing
 from growbox_app.agent import prompts
 from growbox_app.api import JudgeSkill
 from growbox_app.engine import protocol as p
 from growbox_app.engine.client import EngineClient, EngineDied
 from growbox_app.engine.supervisor import EngineSupervisor
-from growbox_app.models.calibration import JudgeCalibration, judge_calibration
+from growbox_app.models.calibration import Calibrate, JudgeCalibration, judge_calibration
 from growbox_app.text import LANGUAGES
-from memory.requests import EmbedKind, Judgement, Matrix, NeedEmbeddings, NeedVerdicts, Verdict
+from memory.requests import (
+    EmbedKind,
+    Judgement,
+    Matrix,
+    NeedEmbeddings,
+    NeedText,
+    NeedVerdicts,
+    Verdict,
+    Written,
+)
 
 
 class EngineOracle:
     """Implements `memory_service.Oracle`."""
 
-    def __init__(self, engine: EngineSupervisor) -> None:
+    def __init__(
+        self, engine: EngineSupervisor, calibration: Calibrate = judge_calibration
+    ) -> None:
         self._engine = engine
+        self._calibration = calibration
 
     async def embed(self, request: NeedEmbeddings) -> Matrix | None:
         """See `Oracle.embed`."""
@@ -44,7 +56,7 @@ class EngineOracle:
             return None
         language = prompts.prompt_language(request.query)
         version = judging.judge_prompt(language).version
-        calibration = judge_calibration(loaded.tokenizer, language, version)
+        calibration = self._calibration(loaded.tokenizer, language, version)
         texts = [text for _, text in request.candidates]
         try:
             verdicts = await _verdicts(self._engine.client, request.query, texts, calibration)
@@ -55,6 +67,24 @@ class EngineOracle:
             trusted=calibration.trusted,
             verdicts=verdicts,
         )
+
+    async def write(self, request: NeedText) -> Written | None:
+        """See `Oracle.write`. The writer speaks the language of what it reads; nonsense is no text."""
+        loaded = self._engine.loaded
+        if loaded is None:
+            return None
+        language = prompts.prompt_language(" ".join(request.passages))
+        try:
+            client = self._engine.client
+            asked = writing.request(client.next_id(), language, request)
+            done = await client.request(asked, p.DoneWrite)
+        except (EngineDied, p.EngineFault):
+            return None
+        values = writing.values_of(done.text, request.fields) if done.complete else None
+        if values is None:
+            return None
+        version = writing.writing_prompt(language).version
+        return Written(writer=f"{loaded.tokenizer}-{language}-{version}", values=values)
 
 
 async def _verdicts(
@@ -83,12 +113,14 @@ async def _verdicts(
     return tuple(judging.verdict_of(found, calibration) for found in chances)
 
 
-def judge_skills(loaded: p.DoneLoad) -> tuple[JudgeSkill, ...]:
+def judge_skills(
+    loaded: p.DoneLoad, calibration: Calibrate = judge_calibration
+) -> tuple[JudgeSkill, ...]:
     """How well the loaded model judges, by language, for the window."""
     skills = []
     for language in LANGUAGES:
         version = judging.judge_prompt(language).version
-        found = judge_calibration(loaded.tokenizer, language, version)
+        found = calibration(loaded.tokenizer, language, version)
         skills.append(
             JudgeSkill(
                 language=language,

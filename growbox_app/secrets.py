@@ -12,7 +12,9 @@ Invariant: a value that came from here or went in here is replaced by `redact`; 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -30,6 +32,13 @@ LINE_CHARACTERS_MAX = 2_000
 """Of a line of the log; what is longer is user text that has no business there."""
 HIDDEN_FROM_CHARACTERS = 6
 """Shorter values are words of ordinary text, too."""
+# Module of keyring.backends and class, best first.
+_BACKENDS = {"win32": (("Windows", "WinVaultKeyring"),), "darwin": (("macOS", "Keyring"),)}
+_FREE_DESKTOP = (
+    ("SecretService", "Keyring"),
+    ("kwallet", "DBusKeyring"),
+    ("libsecret", "Keyring"),
+)
 _PRIORITY_MIN = 1
 """What `keyring` itself calls recommended; below are files in clear and stand-ins that keep nothing."""
 T = TypeVar("T")
@@ -60,15 +69,22 @@ class SecretsTrouble(Exception):
 
 
 def system_backend() -> Backend | None:
-    """The keyring of this system, None where there is none that encrypts. Slow: the packages are looked through."""
-    import keyring
+    """The keyring of this system, None where there is none that encrypts. Slow: packages are loaded.
+
+    Only those made for this system are looked at: keyring's own search also loads the others', one of which starts the system's
+    linker to find a library.
+    """
     from keyring.errors import KeyringError
 
-    try:
-        backend = keyring.get_keyring()
-        return backend if backend.priority >= _PRIORITY_MIN else None
-    except (KeyringError, RuntimeError):  # `priority` raises where the backend cannot work
-        return None
+    for module, name in _BACKENDS.get(sys.platform, _FREE_DESKTOP):
+        try:
+            kind = getattr(importlib.import_module(f"keyring.backends.{module}"), name)
+            if kind.priority >= _PRIORITY_MIN:
+                backend: Backend = kind()
+                return backend
+        except (ImportError, KeyringError, RuntimeError):  # `priority` raises where it cannot work
+            continue
+    return None
 
 
 class Secrets:

@@ -236,6 +236,7 @@ class LearningConfig:
         intervals_max: intervals of a stain.
         yes_max: nodes answered yes, and wordings, that a cluster remembers.
         fragments_max: open fragments. Source: seed item G15.
+        debt_intervals_max: intervals of what was read of one debt.
         anchors_max, anchor_window, anchor_windows: cap, nodes per window, and windows from which a node is far. Source: G14.
     """
 
@@ -253,6 +254,7 @@ class LearningConfig:
     intervals_max: int = 128
     yes_max: int = 32
     fragments_max: int = 512
+    debt_intervals_max: int = 256
     anchors_max: int = 128
     anchor_window: int = 8
     anchor_windows: int = 2
@@ -335,7 +337,28 @@ class RestConfig:
         texts_per_run: texts embedded by one `digest()`.
         lexical_rows_per_slice: nodes re-indexed between two `Yield`s.
         fatigue_window: accesses that the meter looks back on.
-        fatigue_history: points kept for the curve.
+        fatigue_every_s: a point of the curve, and the window itself, are kept so often …
+        fatigue_history_s: … and for so long.
+        dream_nodes: nodes judged per visit to a debt. Source: design 4.6.
+        dream_batch: of them per request to the judge; also the size of the spans that are ordered by score.
+        dream_spans: spans of a debt that one visit looks at; a larger gap is seen from its newest end.
+        sleep_s: time budget of a sleep. Source: design 4.6.
+        failures_max: visits in a row without the judge from which a sleep gives up.
+        retry_first_s, retry_max_s: when to try again after one, doubled each time.
+        rehearsals_per_sleep: questions posed ahead of time in one sleep. Source: seed item G31 has 4; most are decided unread.
+        rehearsal_reach: newest nodes that rehearsal looks at; what came before them is not new any more.
+        rehearsal_looks: nodes looked at by one rehearsal until one needs a question.
+        rehearsal_judged: judgements of one rehearsed search.
+        rehearsal_near: likeness from which a new note may answer an old question, calibrated as for passages.
+        question_characters_max: of a written question.
+        experiences_max: kept; the oldest go.
+        experiences_clustered: newest of them that are compared.
+        cluster_overlap: Jaccard from which two are alike. Source: seed item G33.
+        knowledge_min, skill_min: experiences from which a conclusion is drawn, and a skill proposed. Source: design 5.5.
+        knowledge_max: conclusions in recall.
+        knowledge_characters_max, skill_characters_max: their size.
+        proposals_max: open proposals. Source: seed item G34.
+        goals_max: permanent goals.
     """
 
     chunk_characters: int = 1_500
@@ -344,7 +367,31 @@ class RestConfig:
     texts_per_run: int = 16
     lexical_rows_per_slice: int = 25
     fatigue_window: int = 200
-    fatigue_history: int = 240
+    fatigue_every_s: float = 300.0
+    fatigue_history_s: float = 86_400.0
+    dream_nodes: int = 64
+    dream_batch: int = 8
+    dream_spans: int = 256
+    sleep_s: float = 1_800.0
+    failures_max: int = 3
+    retry_first_s: float = 60.0
+    retry_max_s: float = 21_600.0
+    rehearsals_per_sleep: int = 8
+    rehearsal_reach: int = 256
+    rehearsal_looks: int = 16
+    rehearsal_judged: int = 16
+    rehearsal_near: float = 0.5
+    question_characters_max: int = 200
+    experiences_max: int = 2_000
+    experiences_clustered: int = 400
+    cluster_overlap: float = 0.3
+    knowledge_min: int = 2
+    skill_min: int = 3
+    knowledge_max: int = 200
+    knowledge_characters_max: int = 600
+    skill_characters_max: int = 1_500
+    proposals_max: int = 12
+    goals_max: int = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from memory.values import ConversationId, NodeId
+from memory.rest_values import Cause
+from memory.values import ConversationId, DebtId, NodeId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +39,10 @@ class QueueChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRecorded:
-    """An act of learning was appended to the log."""
+    """An act of learning was appended to the log. Background causes are news for the dream journal."""
 
     kind: str
+    cause: Cause = Cause.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,18 @@ class FatigueChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestProgress:
+    """A dream has read a batch, or a rehearsal ended. Numbers of this visit, `remaining` of its debt, `debts_open` in all."""
+
+    activity: Cause
+    debt_id: DebtId | None = None
+    judged: int = 0
+    discoveries: int = 0
+    remaining: int = 0
+    debts_open: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreTrouble:
     """A derived store failed or recovered. `problem` is empty on recovery."""
 
@@ -73,6 +87,7 @@ Event: TypeAlias = (
     | LearningRecorded
     | IndexProgress
     | FatigueChanged
+    | RestProgress
     | StoreTrouble
 )
 

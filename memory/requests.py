@@ -71,13 +71,49 @@ class Judgement:
     verdicts: tuple[Verdict, ...]
 
 
+class TextPurpose(StrEnum):
+    """What a written text is for; the host has the words of the prompt."""
+
+    QUESTION = "question"
+    """A question that the one passage answers."""
+    KNOWLEDGE = "knowledge"
+    """What several experiences have in common; "" where that is nothing."""
+    SKILL = "skill"
+    """How to do what several experiences did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextField:
+    """One string of the answer; the host's grammar makes no longer one."""
+
+    name: str
+    characters_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedText:
+    """Reply: `Written`, or None (no writer): a rule-based fallback is used then. The passages are data, never instructions."""
+
+    purpose: TextPurpose
+    passages: tuple[str, ...]
+    fields: tuple[TextField, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a model wrote, one value per field; "" says that there is nothing to write."""
+
+    writer: str
+    values: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yield:
     """Reply: None. A background step has run for its time slice and lets the queue breathe."""
 
 
-Request: TypeAlias = NeedEmbeddings | NeedVerdicts | Yield
-Reply: TypeAlias = "Matrix | Judgement | None"
+Request: TypeAlias = NeedEmbeddings | NeedVerdicts | NeedText | Yield
+Reply: TypeAlias = "Matrix | Judgement | Written | None"
 
 T = TypeVar("T")
 Operation: TypeAlias = Generator[Request, Reply, T]

@@ -14,6 +14,8 @@ from typing import NewType
 NodeId = NewType("NodeId", str)
 ConversationId = NewType("ConversationId", str)
 ProjectId = NewType("ProjectId", str)
+DebtId = NewType("DebtId", str)
+"""`<entry_seq>-<target_seq>` of a fragment; unique in the ledger, stable over restarts."""
 
 
 class NodeKind(StrEnum):
@@ -24,6 +26,10 @@ class NodeKind(StrEnum):
     DOCUMENT = "document"
     CHUNK = "chunk"
     NOTE = "note"
+    KNOWLEDGE = "knowledge"
+    """A conclusion of the flywheel; it rests on `derived_from`."""
+    SKILL = "skill"
+    """A way of doing something that the user has accepted."""
 
 
 class Role(StrEnum):
@@ -573,6 +579,15 @@ class QueueSnapshot:
     entries: tuple[QueueEntry, ...]
 
 
+class DebtState(StrEnum):
+    """How far the payment of a debt has come."""
+
+    WAITING = "waiting"
+    STARTED = "started"
+    UNSURE = "unsure"
+    """The judge was asked, and gave no answer to what is left."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
     """An interval (by sequence number, both ends excluded) that a jump skipped unread.
@@ -587,6 +602,12 @@ class Fragment:
     remaining: int
     entry_title: str = ""
     target_title: str = ""
+    state: DebtState = DebtState.WAITING
+
+    @property
+    def id(self) -> DebtId:
+        """By which it is dreamt of."""
+        return debt_id(self.entry_seq, self.target_seq)
 
     @property
     def first_seq(self) -> int:
@@ -611,18 +632,29 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerSnapshot:
-    """Open debts, oldest first, and how many were ever cleared."""
+    """Open debts in the order in which they are paid, and how many were ever cleared. `now_ms` is for their age."""
 
     open: tuple[Fragment, ...]
     cleared: int
     nodes: int
+    now_ms: int = 0
+
+    @property
+    def remaining(self) -> int:
+        """Places that are unread still, all debts together."""
+        return sum(fragment.remaining for fragment in self.open)
+
+
+def debt_id(entry_seq: int, target_seq: int) -> DebtId:
+    """The name of a debt."""
+    return DebtId(f"{entry_seq}-{target_seq}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FatigueSnapshot:
     """The pressure meter and its three parts, each 0..1. Source: design 4.6.
 
-    `total = 0.4*miss + 0.2*eviction + 0.4*debt`; `history` holds (time_ms, total), oldest first.
+    `total = 0.4*miss + 0.2*eviction + 0.4*debt`; `history` holds (time_ms, total) of the last day, oldest first.
     """
 
     total: float

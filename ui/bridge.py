@@ -15,9 +15,11 @@ from growbox_app.api import (
     DeepSearchChanged,
     MemoryChanged,
     RaiseWindow,
+    RestChanged,
     StatusChanged,
     ToolsChanged,
 )
+from growbox_app.rest.schedule import RestStatus
 from memory.events import Event
 from memory.values import NodeId
 
@@ -28,13 +30,14 @@ class Bridge(QObject):
     """Signals of one assistant.
 
     Signals: `status_changed()`, `conversations_changed()`, `memory_changed(tuple[Event, ...])`, `search_changed(DeepSearchChanged)`,
-    `tools_changed()`, `raise_requested()`.
+    `rest_changed(RestStatus)`, `tools_changed()`, `raise_requested()`.
     """
 
     status_changed = Signal()
     conversations_changed = Signal()
     memory_changed = Signal(object)
     search_changed = Signal(object)
+    rest_changed = Signal(object)
     tools_changed = Signal()
     raise_requested = Signal()
 
@@ -45,6 +48,7 @@ class Bridge(QObject):
         self._tools = False
         self._events: list[Event] = []
         self._searches: dict[NodeId, DeepSearchChanged] = {}
+        self._rests: list[RestStatus] = []
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(BATCH_MS)
@@ -68,17 +72,26 @@ class Bridge(QObject):
                 self._events.extend(event.events)
             case DeepSearchChanged():
                 self._searches[event.search.answer_id] = event
+            case RestChanged():
+                self._take_rest(event.status)
             case RaiseWindow():
                 self.raise_requested.emit()
                 return
         if not self._timer.isActive():
             self._timer.start()
 
+    def _take_rest(self, status: RestStatus) -> None:
+        """Of many reports within one phase the last is enough; that a phase began or ended is never lost."""
+        if self._rests and self._rests[-1].phase is status.phase:
+            self._rests.pop()
+        self._rests.append(status)
+
     def _flush(self) -> None:
         status, self._status = self._status, False
         conversations, self._conversations = self._conversations, False
         events, self._events = tuple(self._events), []
         searches, self._searches = self._searches, {}
+        rests, self._rests = self._rests, []
         tools, self._tools = self._tools, False
         if status:
             self.status_changed.emit()
@@ -88,5 +101,7 @@ class Bridge(QObject):
             self.conversations_changed.emit()
         if events:
             self.memory_changed.emit(events)
+        for rest in rests:
+            self.rest_changed.emit(rest)
         for change in searches.values():
             self.search_changed.emit(change)

@@ -40,6 +40,7 @@ from ui.decisions_flow import DecisionsFlow
 from ui.endpoints_flow import EndpointsFlow, button_words, status_words
 from ui.facts import facts
 from ui.ingest_flow import IngestFlow
+from ui.journal_flow import JournalFlow, JournalTasks
 from ui.library_flow import LibraryFlow
 from ui.memory_panels import MemoryPanels
 from ui.menus import Menus, shortcuts
@@ -56,6 +57,7 @@ from ui.panels.settings_dialog import SettingRow, SettingsDialog
 from ui.panels.sidebar import Sidebar
 from ui.panels.status_line import StatusLine
 from ui.qt_language import use_qt_language
+from ui.rest_flow import RestFlow, RestPlaces
 from ui.theme import theme
 from ui.tools_flow import ToolsFlow
 from ui.view_models import wording
@@ -134,6 +136,7 @@ class MainWindow(QMainWindow):
         self.menus = Menus(self, self.run_command, self.choose)
         self._arrange()
         self._connect()
+        self._add_rest(tasks)
         self._restore()
 
     # -- layout -------------------------------------------------------------------------------
@@ -192,7 +195,7 @@ class MainWindow(QMainWindow):
         widths = [DOCKS_PIXELS] * len(docks)
         self.resizeDocks(list(docks.values()), widths, Qt.Orientation.Horizontal)
         stacked = [docks["region"], docks["queue"], docks["ledger"]]
-        self.resizeDocks(stacked, [250, 260, 220], Qt.Orientation.Vertical)
+        self.resizeDocks(stacked, [230, 220, 280], Qt.Orientation.Vertical)
 
     def _restore(self) -> None:
         geometry, docks = self._state.geometry()
@@ -220,6 +223,7 @@ class MainWindow(QMainWindow):
         """Listens to nothing and pulls nothing any more; the assistant is about to shut down."""
         theme.changed.disconnect(self.refresh_words)
         self.bridge.close()
+        self.rest.close()
         self.notifier.over()
         self.panels.close()
 
@@ -276,6 +280,30 @@ class MainWindow(QMainWindow):
         self._model_menu.aboutToShow.connect(self._fill_model_menu)
         self.conversation_panel.model_button.setMenu(self._model_menu)
 
+    def _add_rest(self, tasks: Tasks) -> None:
+        """The background mind: meter, ledger and status line, and the page of its journal."""
+        places = RestPlaces(
+            fatigue=self.panels.fatigue, ledger=self.panels.ledger, status_line=self.status_line
+        )
+        self.rest = RestFlow(self._assistant, places, tasks=tasks.readers, clock=self._clock)
+        self.journal = JournalFlow(
+            self._assistant,
+            self.sidebar,
+            self.pages,
+            tasks=JournalTasks(readers=tasks.readers, writers=tasks.turns),
+            clock=self._clock,
+        )
+        self.panels.docks["fatigue"].visibilityChanged.connect(self.rest.watch)
+        self.bridge.rest_changed.connect(self.rest.show_status)
+        self.rest.news_changed.connect(self.journal.show_news)
+        self.rest.ended.connect(self.panels.refresh)
+        self.rest.trouble.connect(self.say_problem)
+        self.journal.trouble.connect(self.say_problem)
+        self.journal.changed.connect(self.panels.refresh)
+        self.journal.left.connect(self._leave_project)
+        self.journal.note_wanted.connect(self.panels.open_source)
+        self.status_line.rest_wanted.connect(lambda: self.panels.show_panel("fatigue"))
+
     def _connect_library(self) -> None:
         library = self.library
         self.sidebar.folder_wanted.connect(self.ask_folder)
@@ -306,6 +334,7 @@ class MainWindow(QMainWindow):
         self.conversation_panel.input.setFocus()
         self.show_progress(None)
         self.ingest.begin()
+        self.rest.look()
         self.panels.refresh()
 
     async def _open_last(self) -> None:
@@ -342,6 +371,8 @@ class MainWindow(QMainWindow):
         self._show_tree()
         self._show_model()
         self.panels.refresh()
+        self.rest.look()
+        self.journal.refresh()
         self.endpoints.refresh()
         self.tools.refresh()
         if self._settings_dialog is not None:
@@ -507,6 +538,7 @@ class MainWindow(QMainWindow):
     def _status_changed(self) -> None:
         self._show_engine()
         self._start("models", self.setup.update)
+        self.rest.look()
         self.panels.refresh()
 
     def _show_engine(self) -> None:
@@ -687,6 +719,12 @@ class MainWindow(QMainWindow):
             "find": panel.open_find,
             "search": self._focus_search,
             "reset_layout": self.arrange_docks,
+            "journal": self.journal.open,
+            "dream": self.rest.dream,
+            "dream_all": self.rest.dream_all,
+            "sleep": self.rest.sleep,
+            "nap": self.rest.nap,
+            "wake": self.rest.wake,
             "keys": lambda: KeysDialog(shortcuts(), self).show(),
             "decisions": self.decisions.open,
             "about": self.open_about,

@@ -175,6 +175,12 @@ class MemoryPanels(QObject):
     def _known_dates(self) -> dict[int, int]:
         return {seq: moment for seq, moment in self._dates.items() if moment is not None}
 
+    def show_panel(self, key: str) -> None:
+        """Brings a panel to the front."""
+        self.docks[key].show()
+        self.docks[key].raise_()
+        self.docks[key].widget().setFocus()
+
     # -- the pointer graph --------------------------------------------------------------------
     def show_pointers(self, node_id: NodeId) -> None:
         """Shows the pointer graph around a memory."""

@@ -49,11 +49,17 @@ COMMANDS = (
     Command(menu="view", name="panel_stains", keys="Ctrl+5"),
     Command(menu="view", name="panel_pointers", keys="Ctrl+6"),
     Command(menu="view", name="reset_layout", gap_before=True),
+    Command(menu="memory", name="journal", keys="Ctrl+Shift+J"),
+    Command(menu="memory", name="dream", keys="Ctrl+Shift+D", gap_before=True),
+    Command(menu="memory", name="dream_all"),
+    Command(menu="memory", name="sleep"),
+    Command(menu="memory", name="nap"),
+    Command(menu="memory", name="wake"),
     Command(menu="help", name="keys", keys="F1"),
     Command(menu="help", name="decisions"),
     Command(menu="help", name="about"),
 )
-MENUS = ("file", "conversation", "view", "help")
+MENUS = ("file", "conversation", "view", "memory", "help")
 CHOICES = ("general.language", "appearance.theme")
 
 

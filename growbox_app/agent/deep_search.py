@@ -11,6 +11,7 @@ Source: design 4.4 step 4.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -74,12 +75,17 @@ class DeepSearches:
         *,
         may_read: Callable[[], bool],
         quiet: Callable[[], Awaitable[None]],
+        foreground: Callable[[], contextlib.AbstractContextManager[None]],
     ) -> None:
-        """`may_read` is asked on another thread, and `quiet` awaited, before a search that nobody has asked for."""
+        """`may_read` is asked on another thread, and `quiet` awaited, before a search that nobody has asked for.
+
+        `foreground` is entered while one runs: it is for an answer that the user has before him, and goes before dreams.
+        """
         self._memory = memory
         self._tell = tell
         self._may_read = may_read
         self._quiet = quiet
+        self._foreground = foreground
         self._tasks = TaskGroup()
         self._task: asyncio.Task[None] | None = None
         self._in_turn = False
@@ -167,7 +173,8 @@ class DeepSearches:
             return
         search = replace(search, state=DeepSearchState.RUNNING)
         try:
-            search = await self._steps(case, search, shown=shown)
+            with self._foreground():
+                search = await self._steps(case, search, shown=shown)
         except asyncio.CancelledError:
             if shown:
                 await self._keep(case, replace(search, state=DeepSearchState.PAUSED))

@@ -22,6 +22,7 @@ from growbox_app.agent.consent import (
     parts_for,
     taken,
 )
+from growbox_app.agent.outcomes import Outcomes
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.api import (
     Approval,
@@ -72,6 +73,7 @@ class HandParts:
     lessons: Lessons
     clock: Clock
     rules: Callable[[CallContext], Rules]
+    outcomes: Outcomes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +89,7 @@ class Deed:
     scene: CallContext
     answer_id: NodeId
     question: str = ""
+    question_id: NodeId | None = None
     plan: Plan = field(default_factory=Plan)
     ran: bool = False
     told: str = ""
@@ -123,7 +126,7 @@ class Hands:
         result = deed.result
         assert result is not None
         if deed.ran:
-            result = deed.result = self._learned(deed, result)
+            result = deed.result = await self._learned(deed, result)
         if deed.told and result.ok:
             result = deed.result = replace(result, text=f"{deed.told}\n{result.text}")
         yield ToolCalled(
@@ -178,10 +181,13 @@ class Hands:
         text = NOT_TRIED.format(warning=advice.warning(situation.shape))
         return ExecutorResult(ok=False, text=text, summary=summary)
 
-    def _learned(self, deed: Deed, result: ExecutorResult) -> ExecutorResult:
+    async def _learned(self, deed: Deed, result: ExecutorResult) -> ExecutorResult:
         """Keeps how a call ended; a failure of what often fails is told with that."""
         situation = _situation(deed)
         self._parts.lessons.learn(situation, result)
+        if result.teaches and _acts(deed):
+            ids = tuple(i for i in (deed.question_id, deed.answer_id) if i is not None)
+            await self._parts.outcomes.keep(situation, deed.call.arguments, result, ids)
         advice = self._parts.lessons.advise(situation)
         if result.ok or not result.teaches or advice.counsel not in (Counsel.WARN, Counsel.VETO):
             return result
@@ -291,6 +297,11 @@ class Hands:
             conversation=deed.scene.conversation_id,
         )
         await asyncio.to_thread(self._parts.audit.append, decided)
+
+
+def _acts(deed: Deed) -> bool:
+    """Whether a call did something in the world, and did not only look: nothing is to be learned from each file that was read."""
+    return bool(deed.plan.command or deed.plan.changes) or "__" in deed.call.name
 
 
 def _situation(deed: Deed) -> Situation:

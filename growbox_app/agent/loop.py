@@ -550,6 +550,7 @@ class AgentLoop:
             scene=scene,
             answer_id=turn.answer.id,
             question=turn.question.content,
+            question_id=turn.question.id,
         )
 
     # -- keeping ------------------------------------------------------------------------------

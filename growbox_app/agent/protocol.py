@@ -12,6 +12,7 @@ from growbox_app.executors.call_grammar import CLOSER, TRIGGER
 _FENCE = re.compile(r"^```(?:json|tool_call)?\s*([\[{].*[\]}])\s*```$", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|$)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
+_END_INSIDE = re.compile(rf"\}}\}}\s*(?:{re.escape(TRIGGER)}|{re.escape(CLOSER)})")
 _THOUGHT = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
 _THINK = "<think"
 _DECODER = json.JSONDecoder(strict=False)
@@ -113,8 +114,11 @@ def _bounded(name: str, arguments: Mapping[str, object]) -> ToolCall:
 
 
 def _ended(text: str) -> str:
-    """Where a model forgot the quotation mark at the end, the call's own end stands in the value; what is before it was meant."""
-    return text.split(CLOSER, 1)[0].rstrip().removesuffix("}}") if CLOSER in text else text
+    """Where a model forgot the quotation mark at the end, the call's own end stands in the value; what is before it was meant.
+
+    A text that speaks of the mark without the braces before it is left as it is.
+    """
+    return _END_INSIDE.split(text, maxsplit=1)[0]
 
 
 def _text(value: object) -> str:

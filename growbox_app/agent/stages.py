@@ -11,7 +11,7 @@ Owned by the turn that runs it. Source: design 5.1.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -176,6 +176,8 @@ class Work:
                 self._ran(ok=ok, text=text)
             case "file_edit" | "file_write" | "file_append":
                 self._wrote(path or call.arguments.get("path", ""), ok=ok)
+                if call.name == "file_edit" and not ok:
+                    self._spend(call)  # the same again would fail again
                 if BROKEN in text:
                     self._failure = text.split(BROKEN, 1)[1].strip()[:FAILURE_CHARACTERS_MAX]
                     self._failed_checks += 1
@@ -194,6 +196,9 @@ class Work:
     def repeated(self, call: ToolCall) -> None:
         """The model made a call again that had brought nothing: an edit of this passage is not offered any more."""
         self._in_vain += 1
+        self._spend(call)
+
+    def _spend(self, call: ToolCall) -> None:
         old = call.arguments.get("old", "").strip()
         self._spent.add((call.arguments.get("path", ""), old.split("\n", 1)[0].strip()))
 
@@ -434,11 +439,14 @@ class Work:
         found: dict[str, Passages] = {}
         for path, text in texts.items():
             lines = text.split("\n")[:PASSAGE_LINES_MAX]
+            places = Counter(line.strip() for line in text.split("\n"))
             starts = [
                 at
                 for at, line in enumerate(lines)
                 if line.strip() and (path, line.strip()) not in self._spent
             ]
+            # A line that stands at several places names none of them.
+            starts = [at for at in starts if places[lines[at].strip()] == 1] or starts
             keeps = self.request.kind is Kind.CHANGE
             found[path] = Passages(lines=lines, starts=starts, keeps_keys=keeps)
         return found

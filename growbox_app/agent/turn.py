@@ -158,6 +158,7 @@ def used_memory(page: Page, answer_words: frozenset[str], asked: Sequence[str]) 
         created_at_ms=node.created_at_ms,
         conversation_id=node.conversation_id,
         cited=bool(answer_words.intersection(content_terms(node.content))),
+        kind=node.kind,
     )
 
 

@@ -1,7 +1,7 @@
 """The engine process: llama.cpp behind the worker's `Backend` protocol.
 
 The only module that imports llama_cpp, and only inside the child process. Owns the chat model with two contexts over one
-set of weights (foreground: the conversation; background: judging) and the embedding model. Everything here runs on the
+set of weights (foreground: the conversation; background: judging and writing) and the embedding model. Everything here runs on the
 process's main thread but `abort`, which only writes one byte. Holds no truth.
 
 Source: design section 3; facts on aborting, states and UTF-8 in reference `desktop_anchors.md` section 3.
@@ -30,6 +30,7 @@ from growbox_app.engine.sequence import AbortFlag, Sequence0
 from growbox_app.engine.tokenizer import Renderer, Tokenizer
 from growbox_app.engine.warming import warm
 from growbox_app.engine.worker import Worker, prepare_child
+from growbox_app.engine.writing import write
 
 
 def run(pipe: Connection) -> None:
@@ -87,6 +88,7 @@ class LlamaBackend:
             self._tokenizer = Tokenizer(llama, self._model)
             self._renderer = Renderer(llama, self._model, self._tokenizer)
             background = self._context(request.background_tokens)
+            self._background = background
             window = llama.llama_n_ctx(background.context)
             self._judge = JudgeModel(background, window, self._renderer)
             embedding_model = _load_model(llama, request.embed_path, None)
@@ -133,8 +135,8 @@ class LlamaBackend:
                 return p.DoneEmbed(
                     id=request.id, rows=len(vectors), dimension=vectors.shape[1], vectors=data
                 )
-            case p.Judge():
-                return self._judge.judge(request, breathe)
+            case p.Judge() | p.Write():
+                return self._in_background(request, breathe)
             case p.SaveKv():
                 return self._save(request)
             case p.RestoreKv():
@@ -193,10 +195,10 @@ class LlamaBackend:
         self._llama.llama_model_desc(self._model, buffer, len(buffer))
         return buffer.value.decode(errors="replace")
 
-    def _chat_model(self) -> ChatModel:
+    def _chat_model(self, sequence: Sequence0 | None = None) -> ChatModel:
         return ChatModel(
             llama=self._llama,
-            sequence=self._foreground,
+            sequence=sequence or self._foreground,
             tokenizer=self._tokenizer,
             renderer=self._renderer,
             threads=self._threads,
@@ -207,6 +209,13 @@ class LlamaBackend:
         if isinstance(request, p.Warm):
             return warm(self._chat_model(), request, send)
         return Generation(self._chat_model(), request, send).run()
+
+    def _in_background(
+        self, request: p.Judge | p.Write, breathe: Callable[[], None]
+    ) -> p.DoneJudge | p.DoneWrite:
+        if isinstance(request, p.Write):
+            return write(self._chat_model(self._background), request, breathe)
+        return self._judge.judge(request, breathe)
 
     def _measure(self, request: p.Measure) -> p.DoneMeasure:
         ids = self._renderer.ids(request.messages, request.date)

@@ -112,6 +112,15 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True, tag="judge"):
     candidates: tuple[str, ...]
 
 
+class Write(msgspec.Struct, frozen=True, kw_only=True, tag="write"):
+    """Writes a short text in the background context, greedily and by a grammar (GBNF, rule `root`) from its first token on."""
+
+    id: int
+    messages: tuple[Message, ...]
+    max_tokens: int
+    grammar: str
+
+
 class SaveKv(msgspec.Struct, frozen=True, kw_only=True, tag="save_kv"):
     """Saves the foreground sequence to a file (temp, fsync, rename)."""
 
@@ -150,6 +159,7 @@ Request: TypeAlias = (
     | Warm
     | Embed
     | Judge
+    | Write
     | SaveKv
     | RestoreKv
     | Stats
@@ -268,6 +278,14 @@ class DoneJudge(msgspec.Struct, frozen=True, kw_only=True, tag="done_judge"):
     readings: tuple[Reading | None, ...]
 
 
+class DoneWrite(msgspec.Struct, frozen=True, kw_only=True, tag="done_write"):
+    """What was written; `complete` is False where it ran into `max_tokens`."""
+
+    id: int
+    text: str
+    complete: bool
+
+
 class DoneKv(msgspec.Struct, frozen=True, kw_only=True, tag="done_kv"):
     """Tokens saved or restored (0: cold) and the file's size."""
 
@@ -307,6 +325,7 @@ Answer: TypeAlias = (
     | DoneWarm
     | DoneEmbed
     | DoneJudge
+    | DoneWrite
     | DoneKv
     | DoneStats
     | Failed

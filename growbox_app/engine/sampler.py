@@ -113,6 +113,8 @@ class Sampler:
             raise p.EngineFault(
                 "engine_error", "the tool grammar does not compile", reason="grammar"
             )
+        if not grammar:
+            raise p.EngineFault("engine_error", "a grammar does not compile", reason="grammar")
         return grammar
 
     def _from_trigger_on(self, text: bytes) -> Any:

@@ -1,10 +1,10 @@
 """The engine process's loop: one thread decodes, one thread reads the pipe.
 
-Owns the request queue. Priorities: control, then the foreground (chat, counting, query embedding, KV), then judging, then
-passage embedding, then warming; long passage jobs let higher ones in between batches, so indexing never runs beside a
+Owns the request queue. Priorities: control, then the foreground (chat, counting, query embedding, KV), then judging and
+writing, then passage embedding, then warming; long passage jobs let higher ones in between batches, so indexing never runs beside a
 decoding chat model. A running `Warm` gives way at once to anything the user may be waiting for: it is cut short, and what it
 has decoded stays. Only passages wait for it, or one long book would keep every conversation cold. A running `Judge` gives way
-to the foreground as fast, and goes on with its candidate afterwards.
+to the foreground as fast, and goes on with its candidate afterwards; a `Write` begins again.
 Cancel reaches a waiting request by dropping it and a running one by `Backend.abort`. When the pipe ends (the application
 died) the reader thread ends the process at once, also in the middle of a prefill. Holds no truth: a crash loses nothing.
 """
@@ -52,10 +52,15 @@ _PRIORITY: dict[type, int] = {
     p.SaveKv: 1,
     p.RestoreKv: 1,
     p.Judge: 2,
+    p.Write: 2,
     p.Warm: 4,
 }
 _PASSAGES = 3
-_GIVES_WAY: dict[type, int] = {p.Judge: _PRIORITY[p.Judge], p.Warm: _PASSAGES}
+_GIVES_WAY: dict[type, int] = {
+    p.Judge: _PRIORITY[p.Judge],
+    p.Write: _PRIORITY[p.Write],
+    p.Warm: _PASSAGES,
+}
 
 
 def priority_of(request: p.Request) -> int:

@@ -105,9 +105,13 @@ _QUIET = {
     "NoDefaultCurrentDirectoryInExePath": "1",  # Windows: a program of the project's is not found by its bare name
 }
 _WATCHED = (
-    'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec "$@"'
+    "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec 3<&-; "
+    '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"'
 )
-"""Standard input is our pipe: its end ends the group. The command itself gets no input."""
+"""Standard input is our pipe: its end ends the group. The command itself gets no input, and the lowest priority.
+
+Linux: a session of its own may be a scheduling group of its own, in which niceness counts only against itself; so the group is nice, too.
+"""
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -271,7 +275,9 @@ class Command:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                creationflags=subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW,
+                creationflags=subprocess.CREATE_NEW_PROCESS_GROUP
+                | subprocess.CREATE_NO_WINDOW
+                | subprocess.IDLE_PRIORITY_CLASS,
             )
         theirs, ours = os.pipe()
         try:

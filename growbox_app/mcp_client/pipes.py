@@ -42,7 +42,7 @@ GRACE_S, POLL_S, REAP_S = 0.3, 0.01, 1.0
 _READ_BYTES = 65_536
 _WATCHED = (
     'watch=$1; shift; { read -r _ <"$watch"; kill -KILL 0; } </dev/null >/dev/null 2>&1 & '
-    'exec nice -n 19 "$@"'
+    '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"'
 )
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from growbox_app.models.catalogue import embedder
 from growbox_app.paths import resources_path
@@ -76,6 +76,10 @@ UNMEASURED = JudgeCalibration(
     no=0.02,
 )
 """For a model that nobody has measured: the rough mean of those that were, and a wide band of unknown."""
+
+
+Calibrate: TypeAlias = Callable[[str, str, str], JudgeCalibration]
+"""The calibration of a model file, a language and a prompt: see `judge_calibration`."""
 
 
 @cache

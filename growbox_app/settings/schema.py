@@ -150,6 +150,27 @@ _ALL = (
         help="While on, nothing is recalled; conversations are still kept.",
     ),
     Setting(
+        key="rest.enabled",
+        section="rest",
+        default=True,
+        help="Dreams, sleeps and learns while nobody uses the computer.",
+    ),
+    Setting(
+        key="rest.sleep_after_minutes",
+        section="rest",
+        default=8,
+        low=1,
+        high=240,
+        unit="min",
+        help="Quiet for so long before the memory sleeps.",
+    ),
+    Setting(
+        key="rest.on_battery",
+        section="rest",
+        default=False,
+        help="Also on battery.",
+    ),
+    Setting(
         key="memory.search_past",
         section="memory",
         default=True,

@@ -51,7 +51,7 @@ class Documents:
         with self._stores.database.transaction():
             node = self._journal.add(_node_of(draft), chunking=CHUNKING_NEEDED)
             older = self._stores.documents.older_versions(draft.uri, node.id)
-            self._take_out(older)
+            self.take_out(older)
             self._stores.documents.keep(draft, node.id)
         self._stores.scan.forget(older)
         self._journal.tell(node)
@@ -81,14 +81,17 @@ class Documents:
         retired = 0
         while seqs := self._stores.documents.others(uri, newest, _RETIRED_PER_SLICE):
             with self._stores.database.transaction():
-                self._take_out(seqs)
+                self.take_out(seqs)
             self._stores.scan.forget(seqs)
             retired += len(seqs)
             yield Yield()
         return retired
 
-    def _take_out(self, seqs: Sequence[int]) -> None:
-        """Out of recall, with every key in the timeline's database that leads there."""
+    def take_out(self, seqs: Sequence[int]) -> None:
+        """Out of recall, with every key in the timeline's database that leads there.
+
+        The caller holds the transaction, and lets the exact scan forget them after it.
+        """
         self._stores.documents.retire(seqs)
         for seq in seqs:
             self._stores.lexical.remove(seq)

@@ -18,13 +18,26 @@ from memory.engine.forgetting import Forgetting
 from memory.engine.journal import Journal
 from memory.engine.learning import Learning
 from memory.engine.regions import Regions
+from memory.engine.resting import Resting, new_meter
 from memory.engine.snapshots import ledger_snapshot, neighbourhood, stain_snapshot
-from memory.events import EventSink, FatigueChanged
+from memory.events import EventSink
 from memory.ports import Clock
 from memory.recall.exact import ExactSearch
 from memory.recall.recaller import Recaller
 from memory.requests import Operation, Yield
-from memory.rest.fatigue import FatigueMeter
+from memory.rest_values import (
+    DreamReport,
+    Experience,
+    FlywheelReport,
+    Goal,
+    JournalFilter,
+    JournalPage,
+    NapReport,
+    RehearsalReport,
+    RestOutcome,
+    SkillProposal,
+    SleepReport,
+)
 from memory.storage.audit import Audit, rebuild
 from memory.storage.statistics import holdings, statistics
 from memory.storage.stores import Stores, open_stores
@@ -35,6 +48,7 @@ from memory.values import (
     Conversation,
     ConversationId,
     Cut,
+    DebtId,
     DocumentChange,
     DocumentDraft,
     DocumentState,
@@ -74,14 +88,21 @@ class MemoryEngine:
         self._recaller = Recaller(stores)
         self._documents = Documents(stores, self._journal)
         self._digestion = Digestion(stores, self._recaller.cache, self._documents)
-        self._meter = FatigueMeter(
-            window=stores.config.rest.fatigue_window, history=stores.config.rest.fatigue_history
-        )
-        self._fatigue_told = 0.0
-        self._regions = Regions(stores, self._meter)
+        meter = new_meter(stores)
+        self._regions = Regions(stores, meter)
         self._learning = Learning(stores, self._recaller.recent, self._recaller.cache)
         self._exact = ExactSearch(
             stores, self._recaller.cache, self._recaller.recent, self._learning
+        )
+        self._resting = Resting(
+            stores,
+            meter,
+            recaller=self._recaller,
+            exact=self._exact,
+            learning=self._learning,
+            regions=self._regions,
+            journal=self._journal,
+            documents=self._documents,
         )
         self.forgetting = Forgetting(stores, self._recaller, self._regions)
 
@@ -116,6 +137,8 @@ class MemoryEngine:
 
     def close(self) -> None:
         """Stops the vector host and releases the folder; idempotent."""
+        if self._stores.database.is_open:
+            self._resting.keep_meter()
         self._stores.close()
 
     def _guard(self) -> None:
@@ -287,6 +310,7 @@ class MemoryEngine:
         self._guard()
         yield from self._digestion.catch_up(query.exclude)
         result = yield from self._exact.search(query)
+        self._resting.found(query, result)
         self._tell_fatigue()
         return result
 
@@ -434,10 +458,112 @@ class MemoryEngine:
     def learn_cited(self, *, query: str, question_id: NodeId, target_id: NodeId) -> None:
         """The user pinned a memory to the question: a jump leads to it from now on."""
         self._learning.cited(query, question_id, target_id)
+        self._resting.cited(query, question_id, target_id)
 
     def learn_not_relevant(self, *, query: str, memory_id: NodeId) -> None:
         """The user says that a memory had nothing to do with the question."""
         self._learning.not_relevant(query, memory_id)
+        self._resting.not_relevant(query, memory_id)
+
+    # --- rest
+
+    def dream(self, debt: DebtId | None = None) -> Operation[DreamReport]:
+        """One bounded visit to a debt; None: to the next one of the queue."""
+        self._guard()
+        report = yield from self.forgetting.unless_forgotten(
+            self._resting.dream(debt), DreamReport(outcome=RestOutcome.WOKEN)
+        )
+        self._tell_fatigue()
+        return report
+
+    def rehearse(self) -> Operation[RehearsalReport]:
+        """Poses one question ahead of time, from what came new."""
+        self._guard()
+        ended = RehearsalReport(outcome=RestOutcome.WOKEN)
+        return (yield from self.forgetting.unless_forgotten(self._resting.rehearser.once(), ended))
+
+    def sleep(self, *, budget_s: float | None = None) -> Operation[SleepReport]:
+        """Dreams and rehearses in turn until nothing is left, `wake`, or its time is used up; closing it at any request is clean."""
+        self._guard()
+        report = yield from self.forgetting.unless_forgotten(
+            self._resting.sleeper.sleep(budget_s), SleepReport(outcome=RestOutcome.WOKEN)
+        )
+        self._tell_fatigue()
+        return report
+
+    def wake(self) -> None:
+        """A running sleep ends before its next visit."""
+        self._resting.sleeper.wake()
+
+    def nap(self) -> NapReport:
+        """Clears working set and caches; pins, the newest turns and everything learned stay."""
+        self._guard()
+        return self._resting.nap()
+
+    def journal(self, wanted: JournalFilter | None = None) -> JournalPage:
+        """The dream journal, newest first; what happened in the background unless the filter says otherwise."""
+        self._guard()
+        return self._resting.journal.page(JournalFilter() if wanted is None else wanted)
+
+    def journal_unseen(self) -> int:
+        """Background changes since `mark_journal_seen`."""
+        self._guard()
+        return self._resting.journal.unseen()
+
+    def mark_journal_seen(self) -> None:
+        """The journal was looked at."""
+        self._resting.journal.mark_seen()
+
+    def undo(self, entry_id: int) -> bool:
+        """Takes a journal entry back: the memory is then as if it had never been. False where it is no more to undo."""
+        self._guard()
+        done = self._resting.journal.undo(entry_id)
+        self._tell_fatigue()
+        return done
+
+    # --- flywheel
+
+    def flywheel(self) -> Operation[FlywheelReport]:
+        """One idle turn of the permanent goal that waits longest."""
+        self._guard()
+        ended = FlywheelReport(outcome=RestOutcome.WOKEN)
+        return (yield from self.forgetting.unless_forgotten(self._resting.flywheel.turn(), ended))
+
+    def record_experience(self, experience: Experience) -> int:
+        """Keeps what came of something that was tried; `id` and `at_ms` are given here."""
+        return self._resting.record_experience(experience)
+
+    def experiences(self, limit: int = 100) -> tuple[Experience, ...]:
+        """Newest first."""
+        return self._stores.experiences.newest(limit)
+
+    def proposals(self) -> tuple[SkillProposal, ...]:
+        """Open ones first, newest first."""
+        return self._stores.experiences.proposals()
+
+    def decide_proposal(self, proposal_id: int, *, accepted: bool) -> NodeId | None:
+        """What the user says to a proposal; an accepted skill is recorded as a node. None: rejected, or not open."""
+        return self._resting.flywheel.decide(proposal_id, accepted=accepted)
+
+    def goals(self) -> tuple[Goal, ...]:
+        """Permanent goals: the three built-in ones, then the user's."""
+        return self._stores.experiences.goals()
+
+    def add_goal(self, text: str) -> Goal | None:
+        """One of the user's; None for an empty text, or where there are enough."""
+        return self._resting.add_goal(text)
+
+    def reword_goal(self, goal_id: int, text: str) -> None:
+        """Another text for one of the user's."""
+        self._stores.experiences.reword_goal(goal_id, text)
+
+    def remove_goal(self, goal_id: int) -> bool:
+        """Only the user's own can go."""
+        return self._stores.experiences.remove_goal(goal_id)
+
+    def enable_goal(self, goal_id: int, enabled: bool) -> None:
+        """Whether a goal takes its turn."""
+        self._stores.experiences.enable_goal(goal_id, enabled=enabled)
 
     # --- snapshots and health
 
@@ -454,7 +580,7 @@ class MemoryEngine:
     def ledger(self) -> LedgerSnapshot:
         """Open debts: what jumps skipped unread."""
         self._guard()
-        return ledger_snapshot(self._stores)
+        return ledger_snapshot(self._stores, self._resting.dreamer.state)
 
     def stains(self) -> StainSnapshot:
         """What of the timeline was read, and how thoroughly."""
@@ -468,18 +594,10 @@ class MemoryEngine:
 
     def fatigue(self) -> FatigueSnapshot:
         """The pressure meter."""
-        return self._meter.snapshot(
-            self._stores.clock.now_ms(),
-            accesses=self._recaller.cache.accesses,
-            fragments=self._stores.pointers.counts().fragments,
-            nodes=self._stores.timeline.count(),
-        )
+        return self._resting.fatigue()
 
     def _tell_fatigue(self) -> None:
-        total = self.fatigue().total
-        if total != self._fatigue_told:
-            self._fatigue_told = total
-            self._stores.sink.emit(FatigueChanged(total=total))
+        self._resting.tell_fatigue()
 
     def statistics(self) -> Statistics:
         """Counts and the health of every store."""

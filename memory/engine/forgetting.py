@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -21,12 +22,14 @@ from memory.engine.regions import Regions
 from memory.errors import StorageError
 from memory.events import RegionChanged
 from memory.recall.recaller import Recaller
-from memory.requests import Operation, Yield
+from memory.requests import Operation, Reply, Yield
 from memory.storage.forgetting import ForgettingStore
-from memory.storage.learning_log import LearningEvent, Reading
+from memory.storage.learning_log import LearningEvent, LearningKind, Reading
 from memory.storage.schema import drop_backups
 from memory.storage.stores import Stores
 from memory.values import ConversationId, ForgetPreview, ForgetReport, NodeId
+
+T = TypeVar("T")
 
 Note = Callable[[str, int, int], None]
 """Told how far it came: step, done, total."""
@@ -55,7 +58,9 @@ class Forgetting:
         self._stores = stores
         self._recaller = recaller
         self._regions = regions
-        self._store = ForgettingStore(stores.database)
+        limit = stores.config.rest.knowledge_characters_max
+        self._store = ForgettingStore(stores.database, stores.experiences, stores.log, limit)
+        self._forgotten = 0
 
     # --- the wish
 
@@ -85,6 +90,23 @@ class Forgetting:
         with self._stores.database.transaction():
             seqs = self._store.members(conversation_id)
             self._store.hide(conversation_id, seqs, self._stores.clock.now_ms())
+        self._forgotten += 1
+
+    def unless_forgotten(self, operation: Operation[T], ended: T) -> Operation[T]:
+        """Runs a piece of rest. Where something is forgotten meanwhile it ends: it has texts in its hands, and would write them down again."""
+        begun = self._forgotten
+        reply: Reply = None
+        try:
+            while True:
+                request = operation.send(reply)
+                reply = yield request
+                if self._forgotten != begun:
+                    return ended
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            operation.close()
 
     def undo(self, conversation_id: ConversationId) -> None:
         """Takes the wish back; what `run` has not deleted yet is there again."""
@@ -130,11 +152,10 @@ class Forgetting:
         report = ForgetReport(conversation_id=conversation_id)
         if not self._store.is_wished(conversation_id):
             return report
-        seqs = tuple(self._store.members(conversation_id))
+        with self._stores.database.transaction():
+            seqs, wordings = self._store.plan(conversation_id)
         gone = _Gone(
-            seqs=seqs,
-            ids=frozenset(self._store.ids(seqs).values()),
-            wordings=frozenset(self._store.wordings(seqs)),
+            seqs=tuple(seqs), ids=frozenset(self._store.ids(seqs).values()), wordings=wordings
         )
         needles = _needles(self._store.texts(seqs))
         yield from self._unlearn(gone)
@@ -163,6 +184,8 @@ class Forgetting:
                         log.replace(left)
             yield Yield()
         with self._stores.database.transaction():
+            log.remove_idle_undos()
+            self._store.forget_experiences(gone.seqs)
             self._store.delete_wordings(gone.wordings, heirs)
 
     def _unmention(self, gone: _Gone) -> Operation[None]:
@@ -197,6 +220,7 @@ class Forgetting:
             self._store.delete_conversation(conversation_id)
         self._regions.forget_loaded()
         self._recaller.forget()
+        self._forgotten += 1
 
     def _delete_nodes(self, seqs: Sequence[int]) -> None:
         with self._store.unchecked():
@@ -282,19 +306,20 @@ class Forgetting:
 def _unlearnt(event: LearningEvent, gone: _Gone, heirs: dict[int, int]) -> LearningEvent | None:
     """What is left of an event; None: it was taught by what goes, or about nothing else."""
     query = event.query if event.query not in gone.wordings else heirs.get(event.query)
-    first = event.sources[:1]
+    first = () if event.kind is LearningKind.REHEARSED else event.sources[:1]
     if query is None or not gone.ids.isdisjoint(first):
         return None
     reading = event.reading
     if reading is not None and not gone.wordings.isdisjoint((reading.asked, reading.cluster)):
         return None
     targets = tuple(target for target in event.targets if target not in gone.ids)
-    if event.targets and not targets and reading is None:
+    sources = tuple(source for source in event.sources if source not in gone.ids)
+    if event.targets and not targets and event.kind is not LearningKind.READ:
         return None
     return replace(
         event,
         query=query,
-        sources=tuple(source for source in event.sources if source not in gone.ids),
+        sources=sources,
         targets=targets,
         reading=None if reading is None else _unread(reading, gone),
     )
@@ -302,6 +327,8 @@ def _unlearnt(event: LearningEvent, gone: _Gone, heirs: dict[int, int]) -> Learn
 
 def _unread(reading: Reading, gone: _Gone) -> Reading:
     seqs = frozenset(gone.seqs)
+    if reading.debt is not None and not seqs.isdisjoint(reading.debt):
+        reading = msgspec.structs.replace(reading, debt=None, passed=(), paid=False)
     return msgspec.structs.replace(
         reading,
         yes=_others(reading.yes, seqs),

@@ -9,6 +9,7 @@ from memory.errors import require
 from memory.events import QueueChanged, RegionChanged
 from memory.paging.context_region import ContextRegion
 from memory.rest.fatigue import FatigueMeter
+from memory.rest.nap import clear
 from memory.storage.stores import Stores
 from memory.text import title
 from memory.values import (
@@ -207,6 +208,20 @@ class Regions:
         turn = region.next_turn()
         self._store(conversation_id, region)
         return turn
+
+    def clear(self) -> int:
+        """A nap: everything that may leave any region leaves it. No pressure of memory made it, so the meter does not count it."""
+        removed = 0
+        for conversation_id in self._stores.regions.occupied():
+            region = self._find(conversation_id)
+            gone = () if region is None else clear(region)
+            if region is not None and gone:
+                self._store(conversation_id, region, removed=gone)
+                removed += len(gone)
+                self._stores.sink.emit(
+                    RegionChanged(conversation_id=conversation_id, evicted=len(gone))
+                )
+        return removed
 
     def forget_loaded(self) -> None:
         """Drops regions from memory after a repair of their files."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from memory.storage import intervals, pointer_records
 from memory.storage.intervals import Intervals
@@ -11,6 +12,7 @@ from memory.storage.reading_fold import answered
 from memory.storage.stores import Stores
 from memory.text import title
 from memory.values import (
+    DebtState,
     Depth,
     Fragment,
     KSample,
@@ -23,8 +25,10 @@ from memory.values import (
 )
 
 
-def ledger_snapshot(stores: Stores) -> LedgerSnapshot:
-    """Open fragments, oldest first, with what is still unread of each."""
+def ledger_snapshot(
+    stores: Stores, state: Callable[[pointer_records.Fragment, int], DebtState]
+) -> LedgerSnapshot:
+    """Open fragments in the order in which they are paid, with what is still unread of each."""
     ledger = stores.pointers.ledger()
     texts = stores.log.texts([f.query for f in ledger.fragments])
     names = _titles_at(stores, {seq for f in ledger.fragments for seq in (f.entry, f.target)})
@@ -32,10 +36,15 @@ def ledger_snapshot(stores: Stores) -> LedgerSnapshot:
     for fragment in ledger.fragments:
         if fragment.query not in read:
             read[fragment.query] = answered(stores.pointers.cluster(fragment.query))
+    shown = [_fragment(f, texts, names, read[f.query]) for f in ledger.fragments]
     return LedgerSnapshot(
-        open=tuple(_fragment(f, texts, names, read[f.query]) for f in ledger.fragments),
+        open=tuple(
+            replace(debt, state=state(fragment, debt.remaining))
+            for fragment, debt in zip(ledger.fragments, shown, strict=True)
+        ),
         cleared=ledger.cleared,
         nodes=stores.timeline.count(),
+        now_ms=stores.clock.now_ms(),
     )
 
 
@@ -50,7 +59,7 @@ def _fragment(
         target_seq=fragment.target,
         query=texts.get(fragment.query, ""),
         created_at_ms=fragment.created_at_ms,
-        remaining=intervals.size(intervals.remaining(fragment.gap, read)),
+        remaining=intervals.size(fragment.remaining(read)),
         entry_title=names.get(fragment.entry, ""),
         target_title=names.get(fragment.target, ""),
     )

@@ -22,6 +22,7 @@ from memory.recall.pointer_walk import Path, PointerWalk, Question
 from memory.recall.recent_queries import RecentQueries, RecentQuery, Slice, embedded
 from memory.recall.wording import matched
 from memory.requests import Operation, Yield
+from memory.rest_values import Cause
 from memory.storage import intervals
 from memory.storage.pointer_records import Book
 from memory.storage.stores import Stores
@@ -44,7 +45,7 @@ class ExactSearch:
         linear = replace(config, vectors=replace(config.vectors, rag_mode=RagMode.LINEAR))
         self._search = HybridSearch(replace(stores, config=linear))
 
-    def search(self, query: ExactQuery) -> Operation[ExactResult]:
+    def search(self, query: ExactQuery, cause: Cause = Cause.SEARCH) -> Operation[ExactResult]:
         """Finds what a judge says answers the question; nothing for an empty one."""
         started_s = self._stores.clock.monotonic_s()
         text = normalise(query.text)[: self._stores.config.recall.query_characters_max].strip()
@@ -56,6 +57,7 @@ class ExactSearch:
             evidence=Evidence(self._stores.timeline, text, query.exclude),
             started_s=started_s,
             newest=self._stores.timeline.last_seq(),
+            cause=cause,
         )
         yield from self._enter(run)
         yield from self._court.convene(run)

@@ -16,7 +16,8 @@ from memory.recall.heading import HEADING_VERSION, headed
 from memory.recall.hybrid import Candidate
 from memory.recall.pointer_walk import Question
 from memory.requests import Judgement, NeedVerdicts, Operation, Verdict
-from memory.storage.intervals import Intervals, of
+from memory.rest_values import Cause
+from memory.storage.intervals import Intervals, of, remaining, united
 from memory.storage.learning_log import Pulled, Reading
 from memory.storage.pointer_records import Book
 from memory.storage.stores import Stores
@@ -37,6 +38,7 @@ class Teacher(Protocol):
         sources: Sequence[NodeId],
         found: Sequence[NodeId],
         reading: Reading,
+        cause: Cause,
     ) -> int:
         """One batch: durable when it returns. Without a cluster the question begins one; returns the cluster."""
         ...
@@ -50,6 +52,19 @@ class Lead:
     sources: tuple[NodeId, ...] = ()
     similarity: float | None = None
     lexical: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debt:
+    """The fragment that a search pays on."""
+
+    entry: int
+    target: int
+
+    def left(self, covered: Intervals) -> Intervals:
+        """What is unread of it."""
+        low, high = sorted((self.entry, self.target))
+        return remaining((low + 1, high - 1), covered)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +96,8 @@ class Run:
     cursor: int = 0
     complete: bool = False
     degraded: list[str] = field(default_factory=list)
+    cause: Cause = Cause.SEARCH
+    debt: Debt | None = None
 
     @property
     def waits(self) -> bool:
@@ -137,15 +154,9 @@ class Court:
         self, run: Run, batch: Sequence[Lead], *, way: Way, reason: str, dead: Sequence[int] = ()
     ) -> Operation[None]:
         """One batch. `dead` are nodes beside it that can never be an answer: a stain may span them."""
-        text = run.question.text
-        reply = yield NeedVerdicts(
-            query=text,
-            candidates=tuple((lead.node.id, headed(lead.node, text)) for lead in batch),
-        )
-        judgement = self._hear(run, reply)
+        judgement = yield from self.ask(run, batch)
         if judgement is None:
             return
-        require(len(judgement.verdicts) == len(batch), "one verdict per candidate is needed")
         run.judged += len(batch)
         run.seen.update(lead.node.seq for lead in batch)
         answers = list(zip(batch, judgement.verdicts, strict=True))
@@ -156,6 +167,18 @@ class Court:
             run.answered += len(yes) + len(no)
             self._learn(run, yes, no, dead=dead, jumped=way in (Way.POINTER, Way.ANCHOR))
 
+    def ask(self, run: Run, batch: Sequence[Lead]) -> Operation[Judgement | None]:
+        """What the judge says of a batch; teaches nothing."""
+        text = run.question.text
+        reply = yield NeedVerdicts(
+            query=text,
+            candidates=tuple((lead.node.id, headed(lead.node, text)) for lead in batch),
+        )
+        judgement = self._hear(run, reply)
+        if judgement is not None:
+            require(len(judgement.verdicts) == len(batch), "one verdict per candidate is needed")
+        return judgement
+
     def jumped(self, run: Run, leads: Sequence[Lead]) -> None:
         """Found without a judge. A search whose judge is out, or only suggests, leaves no trace of it either."""
         if run.trusted and leads:
@@ -164,9 +187,7 @@ class Court:
                 fragments=self._fragments(leads),
                 anchors=self._pulled(run, leads),
             )
-            run.cluster = self._teacher.read(
-                run.question, cluster=run.cluster, sources=(), found=(), reading=reading
-            )
+            self._tell(run, reading)
 
     def note_pause(self, run: Run) -> None:
         """A search that was answered, but whose last batch was not: the same question goes on from here, not from the start."""
@@ -178,8 +199,23 @@ class Court:
             paused_at=run.cursor or run.query.before_seq or run.newest + 1,
             newest=run.newest if run.query.before_seq is None else 0,
         )
+        self._tell(run, reading)
+
+    def pass_over(self, run: Run, places: Intervals) -> None:
+        """What is left of a debt can be no answer now: it is paid."""
+        if run.debt is not None:
+            debt = (run.debt.entry, run.debt.target)
+            self._tell(run, Reading(debt=debt, passed=places, paid=True))
+
+    def _tell(self, run: Run, reading: Reading) -> None:
+        """Nothing was found by this, but there is something to remember."""
         run.cluster = self._teacher.read(
-            run.question, cluster=run.cluster, sources=(), found=(), reading=reading
+            run.question,
+            cluster=run.cluster,
+            sources=(),
+            found=(),
+            reading=reading,
+            cause=run.cause,
         )
 
     # --- what is learned
@@ -209,10 +245,15 @@ class Court:
         paused = self.exhausted(run) and not run.pages
         run.pause_noted = paused
         ways_in = tuple(s for lead in yes for s in lead.sources)
+        spans = _spans([lead.node.seq for lead in no], dead)
+        found = tuple(lead.node.seq for lead in yes)
+        debt = run.debt
         reading = Reading(
             judge=run.judge,
-            no=_spans([lead.node.seq for lead in no], dead),
-            yes=tuple(lead.node.seq for lead in yes),
+            no=spans,
+            yes=found,
+            debt=None if debt is None else (debt.entry, debt.target),
+            paid=debt is not None and not debt.left(united(run.book.answered, spans, of(found))),
             fragments=self._fragments(yes) if jumped else (),
             anchors=self._pulled(run, yes),
             refuted=tuple((s, lead.node.id) for lead in no for s in lead.sources) if jumped else (),
@@ -225,6 +266,7 @@ class Court:
             sources=tuple(dict.fromkeys((*ways_in, *run.sources))),
             found=tuple(lead.node.id for lead in yes),
             reading=reading,
+            cause=run.cause,
         )
 
     def _fragments(self, leads: Sequence[Lead]) -> tuple[tuple[int, int], ...]:

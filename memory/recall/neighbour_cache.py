@@ -37,6 +37,9 @@ class NeighbourCache:
         self._uses[source] += 1
         return self._records[source]
 
+    def __len__(self) -> int:
+        return len(self._records)
+
     def _evict(self) -> None:
         self.evictions += 1
         coldest = min(self._records, key=lambda source: self._uses[source])

@@ -26,7 +26,19 @@ from memory.storage.selection import admits
 from memory.storage.stores import Stores
 from memory.storage.vectors import Vector
 from memory.text import any_terms, asks, normalise
-from memory.values import NodeId, Page, RecallQuery, RecallResult, Role, Scope, Selection, Way
+from memory.values import (
+    NodeId,
+    NodeKind,
+    Page,
+    RecallQuery,
+    RecallResult,
+    Role,
+    Scope,
+    Selection,
+    Way,
+)
+
+_DRAWN = frozenset({NodeKind.KNOWLEDGE, NodeKind.SKILL})  # conclusions come after what they rest on
 
 
 @dataclass(slots=True)
@@ -175,7 +187,7 @@ class Recaller:
 
     def _weight(self, candidate: Candidate) -> float:
         """The user's plain statements weigh most: evidence, not echoes."""
-        if candidate.node.role is Role.ASSISTANT:
+        if candidate.node.role is Role.ASSISTANT or candidate.node.kind in _DRAWN:
             return self._config.assistant_weight
         return self._config.asking_weight if asks(candidate.node.content) else 1.0
 

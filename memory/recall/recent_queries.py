@@ -43,6 +43,9 @@ class RecentQueries:
         self._entries_max = entries_max
         self._queries: OrderedDict[str, RecentQuery] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._queries)
+
     def find(self, text: str) -> RecentQuery | None:
         """The question if it was asked lately."""
         key = query_key(text)

@@ -84,6 +84,11 @@ class Database:
         self._open = connection
 
     @property
+    def is_open(self) -> bool:
+        """False after `close`."""
+        return self._open is not None
+
+    @property
     def connection(self) -> sqlite3.Connection:
         """The raw connection; asserts the thread.
 

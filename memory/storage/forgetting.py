@@ -17,12 +17,17 @@ from dataclasses import dataclass
 
 import msgspec
 
+from memory.rest_values import ProposalState
 from memory.storage.database import Database, Row
-from memory.storage.learning_log import query_key
-from memory.values import ConversationId, NodeId
+from memory.storage.experiences import ExperienceStore, skill_text
+from memory.storage.learning_log import LearningLog, query_key
+from memory.text import normalise
+from memory.values import ConversationId, NodeId, NodeKind
 
 _WISH = "forget:"
 _NODE_ID = re.compile(r"\bn-[0-9a-f]{32}\b")
+_QUOTING = (NodeKind.KNOWLEDGE, NodeKind.SKILL)
+"""Kinds whose text may quote each of its sources."""
 _MERGE_PAGES = 500
 _PARAMETERS_MAX = 500
 _QUERY_CHARACTERS = 2_000
@@ -39,15 +44,25 @@ class Mention:
     trace: str | None
 
 
-class _Payload(msgspec.Struct, frozen=True):
+class _Payload(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`hidden` when it was asked for; `drawn` and `wordings` are what else goes, from the moment on when it is deleted."""
+
     hidden: list[int]
+    drawn: list[int] = []
+    wordings: list[int] = []
 
 
 class ForgettingStore:
     """Reads and deletes what belongs to a conversation."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, experiences: ExperienceStore, log: LearningLog, limit: int
+    ) -> None:
+        """`limit` is up to how many characters experiences quote a question."""
         self._db = database
+        self._experiences = experiences
+        self._log = log
+        self._limit = limit
 
     # --- the journal
 
@@ -92,6 +107,19 @@ class ForgettingStore:
         self.end(conversation_id)
         return hidden
 
+    def plan(self, conversation_id: ConversationId) -> tuple[list[int], frozenset[int]]:
+        """Nodes and stored questions that go. Durable: half of the way there, nobody could tell any more what was drawn from it."""
+        stored = self._db.meta(_WISH + conversation_id) or '{"hidden": []}'
+        before = msgspec.json.decode(stored, type=_Payload)
+        seqs = sorted({*before.hidden, *before.drawn, *self.members(conversation_id)})
+        made = self._log.worded_for(frozenset(self.ids(seqs).values()))
+        wordings = {*before.wordings, *self.wordings(seqs), *made}
+        payload = msgspec.structs.replace(
+            before, drawn=sorted(set(seqs) - set(before.hidden)), wordings=sorted(wordings)
+        )
+        self._db.set_meta(_WISH + conversation_id, msgspec.json.encode(payload).decode())
+        return seqs, frozenset(wordings)
+
     def end(self, conversation_id: ConversationId) -> None:
         """Nothing is left to do."""
         self._db.execute("DELETE FROM meta WHERE key = ?", (_WISH + conversation_id,))
@@ -102,7 +130,7 @@ class ForgettingStore:
         """Sequence numbers of everything that goes: messages, notes, its own attachments and tool outputs, and their passages."""
         rows = self._db.rows("SELECT seq FROM nodes WHERE conversation_id = ?", (conversation_id,))
         seqs = {int(row[0]) for row in rows} | self._attachments(conversation_id)
-        while more := self._descendants(seqs) - seqs:
+        while more := (self._descendants(seqs) | self._drawn(seqs)) - seqs:
             seqs |= more
         return sorted(seqs)
 
@@ -128,16 +156,31 @@ class ForgettingStore:
         }
 
     def _descendants(self, seqs: Collection[int]) -> set[int]:
-        """Passages of the members, and what was distilled from nothing but them."""
+        """Passages of the members, what was distilled from nothing but them, and conclusions and skills from them and others."""
         ids = set(self.ids(sorted(seqs)).values())
         found = {int(r["seq"]) for r in self._rows_of("seq", "parent_id IN ({})", sorted(ids))}
         for row in self._db.rows(
-            "SELECT seq, derived_from FROM nodes WHERE kind NOT IN ('message', 'chunk') AND derived_from <> '[]'"
+            "SELECT seq, kind, derived_from FROM nodes WHERE kind NOT IN ('message', 'chunk') AND derived_from <> '[]'"
         ):
             sources = msgspec.json.decode(row["derived_from"], type=list[str])
-            if ids.issuperset(sources):
+            quotes = row["kind"] in _QUOTING and not ids.isdisjoint(sources)
+            if quotes or ids.issuperset(sources):
                 found.add(int(row["seq"]))
         return found
+
+    def _drawn(self, seqs: Collection[int]) -> set[int]:
+        """Conclusions and skills from experiences that name no node, only the question."""
+        places = sorted(seqs)
+        ids = frozenset(self.ids(places).values())
+        conclusions, proposals = self._experiences.drawn(ids, self.asked(places))
+        found = {int(r["seq"]) for r in self._rows_of("seq", "id IN ({})", sorted(conclusions))}
+        taken = [skill_text(p.name, p.text) for p in proposals if p.state is ProposalState.ACCEPTED]
+        skills = self._rows_of("seq", "kind = 'skill' AND content IN ({})", taken)
+        return found | {int(r["seq"]) for r in skills}
+
+    def forget_experiences(self, seqs: Sequence[int]) -> None:
+        """Deletes what was experienced with nodes, and what is proposed because of it."""
+        self._experiences.forget(frozenset(self.ids(seqs).values()), self.asked(seqs))
 
     def _rows_of(self, columns: str, where: str, values: Sequence[str | int]) -> Iterator[Row]:
         for start in range(0, len(values), _PARAMETERS_MAX):
@@ -241,14 +284,21 @@ class ForgettingStore:
 
     # --- questions
 
+    def asked(self, seqs: Sequence[int]) -> set[str]:
+        """How the messages among nodes would stand among the stored questions."""
+        return {
+            query_key(form)
+            for kind, text in self.texts(seqs)
+            if kind == "message"
+            for form in (text, text[:_QUERY_CHARACTERS], normalise(text)[: self._limit])
+        }
+
     def wordings(self, seqs: Sequence[int]) -> set[int]:
         """Stored questions that were asked in the given nodes."""
-        found: set[int] = set()
-        for kind, text in self.texts(seqs):
-            if kind != "message":
-                continue
-            for asked in {query_key(text), query_key(text[:_QUERY_CHARACTERS])}:
-                found.add(self._db.number("SELECT id FROM queries WHERE text = ?", (asked,)))
+        found = {
+            self._db.number("SELECT id FROM queries WHERE text = ?", (asked,))
+            for asked in self.asked(seqs)
+        }
         return found - {0}
 
     def heirs(self, wordings: Collection[int]) -> dict[int, int]:
@@ -309,6 +359,11 @@ class ForgettingStore:
             ("blocks", "text"),
             ("conversations", "title"),
             ("queries", "text"),
+            ("queries", "said"),
+            ("goals", "text"),
+            ("experiences", "context"),
+            ("experiences", "outcome"),
+            ("proposals", "text"),
         )
         return any(
             self._db.row(f"SELECT 1 FROM {table} WHERE instr({column}, ?) LIMIT 1", (text,))

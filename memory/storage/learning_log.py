@@ -8,7 +8,7 @@ merged with when it was first seen, so that the fold does not depend on an embed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from memory.config import LearningConfig
 from memory.ports import Clock
-from memory.storage.database import Database
+from memory.rest_values import Cause
+from memory.storage.database import Database, Row
 from memory.storage.vectors import Vector, VectorStore, calibrated_questions, pack, unpack
 from memory.text import folded, normalise, storable
 from memory.values import NodeId
@@ -32,6 +33,12 @@ class LearningKind(StrEnum):
     """Pinned by the user: a jump leads from the first source to each target."""
     READ = "read"
     """A batch of a search of the past, see `Reading`; its targets were answered yes."""
+    REHEARSED = "rehearsed"
+    """A question posed ahead of time; its targets answer it. Of its `Reading` only pointers are folded: nothing was searched."""
+    KNOWLEDGE = "knowledge"
+    """A conclusion was recorded as the target; it changes no pointer."""
+    UNDO = "undo"
+    """Another event is taken back: the fold is one without it."""
 
 
 class Pulled(msgspec.Struct, frozen=True, array_like=True):
@@ -48,6 +55,7 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     took part). `no` and `yes` are its answers, `light` the nodes reached by jumps,
     `fragments` the (entry, target) pairs between which a jump skipped, `refuted` the edges that led to a no. `paused_at` is
     where the scan stands when the search's budget was used up with this batch, `newest` the newest node it knew.
+    A dream names the `debt` it paid on (entry, target), the places `passed` that can be no answer now, and whether it is `paid`.
     """
 
     cluster: int = 0
@@ -61,6 +69,9 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     refuted: tuple[tuple[str, str], ...] = ()
     paused_at: int = 0
     newest: int = 0
+    debt: tuple[int, int] | None = None
+    passed: tuple[tuple[int, int], ...] = ()
+    paid: bool = False
 
 
 class _Payload(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,11 +79,15 @@ class _Payload(msgspec.Struct, frozen=True, omit_defaults=True):
     sources: list[str]
     targets: list[str]
     reading: Reading | None = None
+    undoes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningEvent:
-    """For this query cluster, `targets` were (or were not) what `sources` should lead to."""
+    """For this query cluster, `targets` were (or were not) what `sources` should lead to.
+
+    `undoes` is the event that an undo takes back; `undone` says that this one was taken back.
+    """
 
     id: int
     kind: LearningKind
@@ -81,6 +96,21 @@ class LearningEvent:
     sources: tuple[NodeId, ...]
     targets: tuple[NodeId, ...]
     reading: Reading | None = None
+    cause: Cause = Cause.USER
+    undoes: int = 0
+    undone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFilter:
+    """Which events to read, newest first."""
+
+    causes: frozenset[Cause]
+    finds_only: bool = False
+    undone: bool = True
+    since_ms: int | None = None
+    text: str = ""
+    before_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +119,25 @@ class QueryRef:
 
     id: int
     cluster: int
+
+
+_NO_ID = 1 << 62
+
+
+def _event_of(row: Row, undone: Collection[int]) -> LearningEvent:
+    payload = msgspec.json.decode(row["payload"], type=_Payload)
+    return LearningEvent(
+        id=row["id"],
+        kind=LearningKind(row["kind"]),
+        created_at_ms=row["created_at_ms"],
+        query=payload.query,
+        sources=tuple(NodeId(s) for s in payload.sources),
+        targets=tuple(NodeId(t) for t in payload.targets),
+        reading=payload.reading,
+        cause=Cause(row["cause"]),
+        undoes=payload.undoes,
+        undone=row["id"] in undone,
+    )
 
 
 def query_key(text: str) -> str:
@@ -112,49 +161,108 @@ class LearningLog:
         kind: LearningKind,
         *,
         query: int,
-        sources: Sequence[NodeId],
-        targets: Sequence[NodeId],
+        sources: Sequence[NodeId] = (),
+        targets: Sequence[NodeId] = (),
         reading: Reading | None = None,
-    ) -> LearningEvent:
-        """Appends an event; the caller holds the transaction."""
-        now = self._clock.now_ms()
+        cause: Cause = Cause.USER,
+    ) -> int:
+        """Appends an event and returns its id; the caller holds the transaction."""
         payload = _Payload(
             query=query, sources=list(sources), targets=list(targets), reading=reading
         )
+        return self._write(kind, payload, cause)
+
+    def take_back(self, event_id: int) -> bool:
+        """Appends that an event is undone; False where there is none, or it is undone already. The caller holds the transaction."""
+        found = self.event(event_id)
+        if found is None or found.undone or found.kind is LearningKind.UNDO:
+            return False
+        payload = _Payload(query=found.query, sources=[], targets=[], undoes=event_id)
+        self._write(LearningKind.UNDO, payload, Cause.USER)
+        return True
+
+    def _write(self, kind: LearningKind, payload: _Payload, cause: Cause) -> int:
         cursor = self._db.execute(
-            "INSERT INTO learning_log(kind, created_at_ms, payload) VALUES(?, ?, ?)",
-            (kind, now, msgspec.json.encode(payload).decode()),
+            "INSERT INTO learning_log(kind, created_at_ms, payload, cause) VALUES(?, ?, ?, ?)",
+            (kind, self._clock.now_ms(), msgspec.json.encode(payload).decode(), cause),
         )
-        return LearningEvent(
-            id=int(cursor.lastrowid or 0),
-            kind=kind,
-            created_at_ms=now,
-            query=query,
-            sources=tuple(sources),
-            targets=tuple(targets),
-            reading=reading,
-        )
+        return int(cursor.lastrowid or 0)
 
     def after(self, event_id: int, limit: int) -> list[LearningEvent]:
-        """The next events."""
+        """The next events; those that were taken back, sooner or later, are marked."""
         rows = self._db.rows(
             "SELECT * FROM learning_log WHERE id > ? ORDER BY id LIMIT ?", (event_id, limit)
         )
-        events = []
-        for row in rows:
-            payload = msgspec.json.decode(row["payload"], type=_Payload)
-            events.append(
-                LearningEvent(
-                    id=row["id"],
-                    kind=LearningKind(row["kind"]),
-                    created_at_ms=row["created_at_ms"],
-                    query=payload.query,
-                    sources=tuple(NodeId(s) for s in payload.sources),
-                    targets=tuple(NodeId(t) for t in payload.targets),
-                    reading=payload.reading,
-                )
-            )
-        return events
+        undone = self.undone() if rows else frozenset()
+        return [_event_of(row, undone) for row in rows]
+
+    def event(self, event_id: int) -> LearningEvent | None:
+        """One event."""
+        row = self._db.row("SELECT * FROM learning_log WHERE id = ?", (event_id,))
+        return None if row is None else _event_of(row, self.undone())
+
+    def made(self, node_id: NodeId) -> LearningEvent | None:
+        """The event by which a conclusion was recorded."""
+        row = self._db.row(
+            "SELECT * FROM learning_log WHERE kind = 'knowledge' AND cause = 'flywheel'"
+            " AND json_extract(payload, '$.targets[0]') = ?",
+            (node_id,),
+        )
+        return None if row is None else _event_of(row, self.undone())
+
+    def undone(self) -> frozenset[int]:
+        """Events that were taken back."""
+        rows = self._db.rows("SELECT payload FROM learning_log WHERE kind = 'undo'")
+        return frozenset(msgspec.json.decode(r[0], type=_Payload).undoes for r in rows)
+
+    def taken_back(self, cluster: int) -> frozenset[NodeId]:
+        """Nodes that the user does not want to be found again for a cluster of questions: finds that were undone."""
+        rows = self._db.rows(
+            "SELECT * FROM learning_log WHERE id IN"
+            " (SELECT json_extract(payload, '$.undoes') FROM learning_log WHERE kind = 'undo')"
+        )
+        events = (_event_of(row, frozenset()) for row in rows)
+        return frozenset(
+            target
+            for e in events
+            if e.reading is not None and cluster in (e.query, e.reading.cluster, e.reading.asked)
+            for target in e.targets
+        )
+
+    def find(self, wanted: LogFilter, limit: int) -> list[LearningEvent]:
+        """Events, newest first; undos are none of them, they mark what they took back."""
+        marks = ",".join("?" * len(wanted.causes))
+        undone = self.undone()
+        gone = ",".join(str(i) for i in sorted(undone)) if not wanted.undone else ""
+        rows = self._db.rows(
+            f"SELECT l.* FROM learning_log l WHERE l.cause IN ({marks}) AND l.kind <> 'undo'"
+            " AND l.id < ? AND l.created_at_ms >= ?"
+            f" AND l.id NOT IN ({gone})"
+            " AND (? OR json_array_length(l.payload, '$.targets') > 0)"
+            " AND (? = '' OR EXISTS (SELECT 1 FROM queries q"
+            "  WHERE q.id = json_extract(l.payload, '$.query') AND instr(q.text, ?) > 0))"
+            " ORDER BY l.id DESC LIMIT ?",
+            (
+                *sorted(wanted.causes),
+                _NO_ID if wanted.before_id is None else wanted.before_id,
+                0 if wanted.since_ms is None else wanted.since_ms,
+                int(not wanted.finds_only),
+                query_key(wanted.text),
+                query_key(wanted.text),
+                limit,
+            ),
+        )
+        return [_event_of(row, undone) for row in rows]
+
+    def count_after(self, event_id: int, causes: Collection[Cause]) -> int:
+        """Events of these causes after one, without those taken back."""
+        marks = ",".join("?" * len(causes))
+        rows = self._db.rows(
+            f"SELECT id FROM learning_log WHERE cause IN ({marks}) AND id > ? AND kind <> 'undo'",
+            (*sorted(causes), event_id),
+        )
+        undone = self.undone()
+        return sum(int(r[0]) not in undone for r in rows)
 
     def replace(self, event: LearningEvent) -> None:
         """Writes an event anew, without what was forgotten; the caller holds the transaction."""
@@ -163,6 +271,7 @@ class LearningLog:
             sources=list(event.sources),
             targets=list(event.targets),
             reading=event.reading,
+            undoes=event.undoes,
         )
         self._db.execute(
             "UPDATE learning_log SET payload = ? WHERE id = ?",
@@ -174,6 +283,34 @@ class LearningLog:
         self._db.execute_many(
             "DELETE FROM learning_log WHERE id = ?", [(event_id,) for event_id in event_ids]
         )
+
+    def remove_idle_undos(self) -> None:
+        """Deletes undos whose event is no more; the caller holds the transaction."""
+        self._db.execute(
+            "DELETE FROM learning_log WHERE kind = 'undo' AND NOT EXISTS"
+            " (SELECT 1 FROM learning_log e WHERE e.id = json_extract(learning_log.payload, '$.undoes'))"
+        )
+
+    def worded_for(self, node_ids: Collection[NodeId]) -> set[int]:
+        """Wordings that nobody had used before a rehearsal, or a conclusion, of one of the nodes: they were made from it."""
+        rows = self._db.rows(
+            "SELECT id, json_extract(payload, '$.targets[0]') AS target,"
+            " json_extract(payload, '$.reading.asked') AS asked FROM learning_log"
+            " WHERE kind IN ('rehearsed', 'knowledge') ORDER BY id"
+        )
+        return {
+            int(row["asked"])
+            for row in rows
+            if row["asked"] and row["target"] in node_ids and not self._was_used(row)
+        }
+
+    def _was_used(self, made: Row) -> bool:
+        row = self._db.row(
+            "SELECT 1 FROM learning_log WHERE id < ? AND (json_extract(payload, '$.query') = ?"
+            " OR json_extract(payload, '$.reading.asked') = ?) LIMIT 1",
+            (made["id"], made["asked"], made["asked"]),
+        )
+        return row is not None
 
     def count(self) -> int:
         """Events ever."""
@@ -214,8 +351,8 @@ class LearningLog:
         nearest = None if vector is None else self._nearest(vector)
         blob = None if vector is None else pack(vector)
         cursor = self._db.execute(
-            "INSERT INTO queries(text, cluster, epoch, vector) VALUES(?, 0, ?, ?)",
-            (key, None if blob is None else self._epoch_id(), blob),
+            "INSERT INTO queries(text, said, cluster, epoch, vector) VALUES(?, ?, 0, ?, ?)",
+            (key, storable(normalise(text)), None if blob is None else self._epoch_id(), blob),
         )
         new_id = int(cursor.lastrowid or 0)
         cluster = new_id if nearest is None else nearest
@@ -267,15 +404,30 @@ class LearningLog:
         return found
 
     def texts(self, queries: Sequence[int]) -> dict[int, str]:
-        """The texts of stored queries."""
+        """The texts of stored queries, as they were worded first."""
         found: dict[int, str] = {}
         unique = sorted(set(queries))
         for start in range(0, len(unique), 500):
             part = unique[start : start + 500]
             marks = ",".join("?" * len(part))
-            rows = self._db.rows(f"SELECT id, text FROM queries WHERE id IN ({marks})", part)
+            rows = self._db.rows(
+                f"SELECT id, coalesce(said, text) FROM queries WHERE id IN ({marks})", part
+            )
             found.update((int(r[0]), str(r[1])) for r in rows)
         return found
+
+    def vector(self, query_id: int) -> Vector | None:
+        """A stored query's vector of this epoch."""
+        return self.vectors([query_id]).get(query_id)
+
+    def vectors(self, queries: Sequence[int]) -> dict[int, Vector]:
+        """The vectors of this epoch of some stored queries; few, a number that is bounded elsewhere."""
+        marks = ",".join("?" * len(queries))
+        rows = self._db.rows(
+            f"SELECT id, vector FROM queries WHERE epoch = ? AND id IN ({marks})",
+            (self._epoch_id(), *queries),
+        )
+        return {int(r[0]): unpack(r[1]) for r in rows if r[1] is not None}
 
     def unembedded(self, limit: int) -> list[tuple[int, str]]:
         """Queries without a vector of this epoch."""

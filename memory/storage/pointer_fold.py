@@ -24,7 +24,7 @@ from memory.storage.pointer_records import (
 )
 from memory.storage.reading_fold import apply_reading
 
-FOLD_VERSION: Final = 2  # a store folded by another version is folded anew
+FOLD_VERSION: Final = 3  # a store folded by another version is folded anew
 Read: TypeAlias = Callable[[str], Record]
 
 
@@ -46,6 +46,8 @@ class _Changes:
 def apply(event: LearningEvent, read: Read, config: LearningConfig) -> dict[str, Record]:
     """The records that an event changes, by key; an empty record is one to be deleted."""
     changes = _Changes(read, config)
+    if event.undone or event.kind in (LearningKind.UNDO, LearningKind.KNOWLEDGE):
+        return changes.records
     positive = event.kind is not LearningKind.NOT_RELEVANT
     forced = event.kind is LearningKind.CITED
     for at, source in enumerate(event.sources[: config.sources_per_event]):
@@ -58,7 +60,7 @@ def apply(event: LearningEvent, read: Read, config: LearningConfig) -> dict[str,
         if not positive or target in record.edges:
             edge = _taught(record.edges.get(target, Edge()), event, config, positive=positive)
             changes.put(key, Record(edges={target: edge}))
-    if event.reading is not None:
+    if event.reading is not None and event.kind is LearningKind.READ:
         for source_id, target_id in event.reading.refuted:
             _point(changes, source_id, target_id, event, positive=False)
         apply_reading(event, event.reading, changes.get, changes.put, config)

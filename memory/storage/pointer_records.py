@@ -60,12 +60,26 @@ class Book(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Fragment(msgspec.Struct, frozen=True, array_like=True):
-    """An interval between two nodes (both excluded) that a jump skipped unread, for a cluster of questions."""
+    """An interval between two nodes (both excluded) that a jump skipped unread, for a cluster of questions.
+
+    `read` is what dreams have read of it. The debt keeps its own account, because the cluster's books are bounded: what they
+    forget would be paid twice.
+    """
 
     entry: int
     target: int
     query: int
     created_at_ms: int
+    read: Intervals = ()
+
+    @property
+    def name(self) -> tuple[int, int]:
+        """Unique in the ledger."""
+        return self.entry, self.target
+
+    def remaining(self, answered: Intervals) -> Intervals:
+        """What is unread still, where the cluster's books hold `answered`."""
+        return intervals.remaining(self.gap, intervals.united(answered, self.read))
 
     @property
     def gap(self) -> tuple[int, int]:

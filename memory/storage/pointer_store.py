@@ -256,11 +256,36 @@ class PointerStore:
             return False, tuple(key for key, _ in self.records())
 
     def _catch_up(self, limit: int) -> tuple[bool, tuple[str, ...]]:
-        events = self._log.after(self._mark(), limit)
+        mark = self._mark()
+        events = self._log.after(mark, limit)
+        if any(event.undoes and event.undoes <= mark for event in events):
+            return False, self._fold_anew()
         changed: set[str] = set()
         for event in events:
             changed.update(self._fold(event))
         return len(events) == limit, tuple(sorted(changed))
+
+    def _fold_anew(self) -> tuple[str, ...]:
+        """What was taken back had been folded in: the whole fold again, in memory, and what differs in one transaction."""
+        mark = self._log.last_id()
+        wanted, held = self.expected(), dict(self.records())
+        changed = [k for k in held.keys() | wanted.keys() if held.get(k) != wanted.get(k)]
+        counts = Counts()
+        for key, record in wanted.items():
+            counts = counts.changed(key, EMPTY, record)
+        with self._cache.transact(retry=True):
+            for key in changed:
+                if key in wanted:
+                    self._cache.set(key, msgspec.json.encode(wanted[key]))
+                else:
+                    self._cache.delete(key)
+            self._note(mark, counts)
+        return tuple(sorted(changed))
+
+    def _note(self, mark: int, counts: Counts) -> None:
+        self._cache.set(_COUNTS, msgspec.json.encode(counts))
+        self._cache.set(_VERSION, msgspec.json.encode(FOLD_VERSION))
+        self._cache.set(_HIGH_WATER, msgspec.json.encode(mark))
 
     def _fold(self, event: LearningEvent) -> dict[str, Record]:
         """One event and the mark, in one transaction."""
@@ -273,9 +298,7 @@ class PointerStore:
                     self._cache.delete(key)
                 else:
                     self._cache.set(key, msgspec.json.encode(record))
-            self._cache.set(_COUNTS, msgspec.json.encode(counts))
-            self._cache.set(_VERSION, msgspec.json.encode(FOLD_VERSION))
-            self._cache.set(_HIGH_WATER, msgspec.json.encode(event.id))
+            self._note(event.id, counts)
         return changed
 
     def start_anew(self) -> None:

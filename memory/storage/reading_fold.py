@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from memory.config import LearningConfig
 from memory.storage import intervals
 from memory.storage.intervals import Intervals
@@ -105,14 +107,15 @@ def _ledger(
     covered: Intervals,
     config: LearningConfig,
 ) -> Record:
-    """Debts of this cluster that are read by now are cleared; new ones stand last; the first of too many goes."""
-    kept = [
-        f
-        for f in ledger.fragments
-        if f.query != reading.cluster or intervals.remaining(f.gap, covered)
-    ]
+    """Debts of this cluster that are read by now are cleared; new ones stand last; the first of too many goes.
+
+    The debt that was paid on goes to the end of the queue with its progress.
+    """
+    waiting = [f for f in ledger.fragments if f.name != reading.debt]
+    paid = (_paid(f, reading, config) for f in ledger.fragments if f.name == reading.debt)
+    kept = [f for f in (*waiting, *paid) if f.query != reading.cluster or f.remaining(covered)]
     cleared = ledger.cleared + len(ledger.fragments) - len(kept)
-    known = {(f.entry, f.target) for f in kept}
+    known = {f.name for f in kept}
     for entry, target in reading.fragments:
         fragment = Fragment(
             entry=entry, target=target, query=reading.cluster, created_at_ms=event.created_at_ms
@@ -121,6 +124,15 @@ def _ledger(
             kept.append(fragment)
             known.add((entry, target))
     return Record(fragments=tuple(kept[-config.fragments_max :]), cleared=cleared)
+
+
+def _paid(fragment: Fragment, reading: Reading, config: LearningConfig) -> Fragment:
+    first, last = fragment.gap
+    read = intervals.united(fragment.read, reading.no, intervals.of(reading.yes), reading.passed)
+    inside = ((max(first, f), min(last, e)) for f, e in read if f <= last and e >= first)
+    return msgspec.structs.replace(
+        fragment, read=intervals.bounded(tuple(inside), config.debt_intervals_max)
+    )
 
 
 def _anchors(

@@ -98,6 +98,11 @@ class RegionStore:
         )
         return [(ConversationId(r[0]), int(r[1])) for r in rows]
 
+    def occupied(self) -> list[ConversationId]:
+        """Conversations with resident blocks."""
+        rows = self._db.rows("SELECT DISTINCT conversation_id FROM blocks ORDER BY conversation_id")
+        return [ConversationId(r[0]) for r in rows]
+
     def count(self) -> int:
         """Resident blocks of all conversations."""
         return self._db.number("SELECT count(*) FROM blocks")

@@ -78,7 +78,29 @@ CREATE TABLE cut_plans(node_id TEXT PRIMARY KEY REFERENCES nodes(id), cuts TEXT 
 CREATE TABLE stray_vectors(seq INTEGER PRIMARY KEY);
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2)
+# Rest: who learned it, and what was taken back; how a question was worded; the meter's curve; the flywheel.
+_V3 = """
+ALTER TABLE learning_log ADD COLUMN cause TEXT NOT NULL DEFAULT 'search';
+UPDATE learning_log SET cause = 'user' WHERE kind <> 'read';
+CREATE INDEX learning_cause ON learning_log(cause, id);
+CREATE INDEX learning_undo ON learning_log(id) WHERE kind = 'undo';
+ALTER TABLE queries ADD COLUMN said TEXT;
+CREATE TABLE fatigue_history(at_ms INTEGER PRIMARY KEY, total REAL NOT NULL);
+CREATE TABLE experiences(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL, source TEXT NOT NULL, operation TEXT NOT NULL,
+  context TEXT NOT NULL, outcome TEXT NOT NULL, success INTEGER NOT NULL, node_ids TEXT NOT NULL, knowledge_id TEXT);
+CREATE TABLE proposals(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, created_at_ms INTEGER NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL,
+  experiences TEXT NOT NULL, state TEXT NOT NULL);
+CREATE TABLE goals(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, text TEXT NOT NULL, enabled INTEGER NOT NULL DEFAULT 1,
+  visited_at_ms INTEGER NOT NULL DEFAULT 0);
+INSERT INTO goals(kind, text) VALUES('improve', ''), ('test', ''), ('automate', '');
+CREATE INDEX nodes_project ON nodes(project_id, kind, created_at_ms) WHERE project_id IS NOT NULL AND branch_active = 1
+  AND deleted_at_ms IS NULL AND chunking <> 2 AND status IN ('complete', 'cancelled') AND content <> '';
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3)
 _MAGIC = b"SQLite format 3\0"
 _VERSION_AT = (
     60  # Source: SQLite, "Database File Format", 1.3 "The Database Header": the user version

@@ -13,6 +13,7 @@ from memory.events import EventSink, StoreTrouble
 from memory.ports import Clock
 from memory.storage.database import Database, translated_os
 from memory.storage.documents import DocumentStore
+from memory.storage.experiences import ExperienceStore
 from memory.storage.learning_log import LearningLog
 from memory.storage.lexical import LexicalIndex
 from memory.storage.pointer_store import PointerStore
@@ -42,6 +43,7 @@ class Stores:
     vectors: VectorStore
     scan: LinearScan
     log: LearningLog
+    experiences: ExperienceStore
     pointers: PointerStore
     index: VectorIndex
     regions: RegionStore
@@ -124,6 +126,7 @@ def _assemble(  # noqa: PLR0913 - the composition root of storage takes what it 
         vectors=vectors,
         scan=LinearScan(vectors, timeline, config.vectors),
         log=log,
+        experiences=ExperienceStore(database, clock),
         pointers=PointerStore(path / "pointers", log, config.learning),
         index=_index(path, vectors, config.vectors, clock=clock, sink=sink),
         regions=RegionStore(database),

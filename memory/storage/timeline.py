@@ -301,10 +301,10 @@ class Timeline:
         self._touch(node.conversation_id, self._clock.now_ms())
         return node
 
-    def add_hits(self, node_ids: Iterable[NodeId]) -> None:
-        """Counts one citation for each."""
+    def add_hits(self, node_ids: Iterable[NodeId], by: int = 1) -> None:
+        """Counts one citation for each, or takes one back."""
         self._db.execute_many(
-            "UPDATE nodes SET hits = hits + 1 WHERE id = ?", [(i,) for i in node_ids]
+            "UPDATE nodes SET hits = max(0, hits + ?) WHERE id = ?", [(by, i) for i in node_ids]
         )
 
     def set_chunking(self, seq: int, state: int) -> None:
@@ -415,6 +415,20 @@ class Timeline:
             (before_seq, above_seq, limit),
         )
         return [Place(seq=r[0], recallable=bool(r[1]), settled=bool(r[2])) for r in rows]
+
+    def next_recallable(self, after_seq: int) -> Node | None:
+        """The first node above a sequence number that recall may return."""
+        row = self._db.row(
+            f"{_NODE} WHERE n.seq > ? AND {RECALLABLE} ORDER BY n.seq LIMIT 1", (after_seq,)
+        )
+        return None if row is None else node_of(row)
+
+    def of_kind(self, kind: NodeKind, limit: int) -> tuple[Node, ...]:
+        """Recallable nodes of a kind, the oldest first."""
+        rows = self._db.rows(
+            f"{_NODE} WHERE n.kind = ? AND {RECALLABLE} ORDER BY n.seq LIMIT ?", (kind, limit)
+        )
+        return tuple(node_of(r) for r in rows)
 
     def recallable_count(self, first_seq: int, last_seq: int) -> int:
         """Nodes that recall may return in an interval, both ends included."""

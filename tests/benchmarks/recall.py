@@ -43,9 +43,7 @@ from tests.fakes.events import EventRecorder
 DEPTH = 20
 UNANSWERABLE = "5"
 """The category of conversations' questions whose answer was never said: the gate has nothing to know there."""
-CONFIG = MemoryConfig(
-    vectors=VectorConfig(host=False), rest=RestConfig(texts_per_run=512, fatigue_history=1)
-)
+CONFIG = MemoryConfig(vectors=VectorConfig(host=False), rest=RestConfig(texts_per_run=512))
 ABLATION = {
     "without words": {"words": 0.0, "code_words": 0.0},
     "one weight for prose and code": {"code_words": RankingConfig().words},

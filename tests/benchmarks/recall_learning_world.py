@@ -201,7 +201,7 @@ class World:
                 created_at_ms=passage.at_ms,
             )
             self.ids[passage.id] = self.engine.record(draft).id
-        while self._drive(self.engine.digest()):
+        while self.drive(self.engine.digest()):
             pass
 
     def copy(self, folder: Path) -> World:
@@ -213,7 +213,7 @@ class World:
 
     def recalled(self, text: str, exclude: frozenset[NodeId] = frozenset()) -> RecallResult:
         """What the search says to a question that nobody has recorded."""
-        return self._drive(self.engine.recall(RecallQuery(text=text, exclude=exclude)))
+        return self.drive(self.engine.recall(RecallQuery(text=text, exclude=exclude)))
 
     def ask(
         self, text: str, question: Question, judge: Judge
@@ -230,13 +230,13 @@ class World:
         exclude = frozenset({node.id})
         shown = frozenset(page.node.id for page in self.recalled(text, exclude).pages)
         query = ExactQuery(text=text, question_id=node.id, exclude=exclude, judgements_max=BUDGET)
-        return shown, self._drive(self.engine.search_exactly(query), judge, self.gold(question))
+        return shown, self.drive(self.engine.search_exactly(query), judge, self.gold(question))
 
     def gold(self, question: Question) -> frozenset[NodeId]:
         """The nodes that answer a question."""
         return frozenset(self.ids[g] for g in question.gold)
 
-    def _drive(
+    def drive(
         self,
         operation: Operation[object],
         judge: Judge | None = None,

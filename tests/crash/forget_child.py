@@ -1,4 +1,4 @@
-"""A process that forgets a conversation step by step until it is killed; prints a line after each step.
+"""A process that forgets a conversation that was slept over, step by step until it is killed; prints a line after each step.
 
 Run as `python -m tests.crash.forget_child FOLDER`. Lines: `asked`, then `step NUMBER`, then `done`.
 """
@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+from memory.rest_values import Experience, ExperienceSource
 from tests.fakes.memory_world import MemoryWorld
 
 SECRET = "the Aldermoor vault opens with twelve Elstern"
@@ -30,6 +31,23 @@ def main(folder: str) -> None:
             world.engine.learn_used(
                 query=question.content, question_id=question.id, used=world.recall("shed").pages
             )
+            world.engine.record_experience(
+                Experience(
+                    source=ExperienceSource.EXECUTOR,
+                    operation="shell",
+                    context=question.content,
+                    outcome=f"Elstern {number}",
+                    success=True,
+                    node_ids=(question.id,),
+                )
+            )
+        world.digest()
+        world.judge.yes = {"Aldermoor"}
+        world.rest(world.engine.sleep())
+        for _ in range(6):
+            world.rest(world.engine.flywheel())
+        assert world.engine.proposals()
+        assert [e for e in world.engine.journal().entries if "Aldermoor" in e.record]
         world.digest()
         forgetting.ask(conversation)
     print("asked", flush=True)

@@ -58,6 +58,8 @@ def test_a_killed_deletion_goes_on_and_leaves_nothing(tmp_path):
             world.digest()
             assert world.engine.audit(fix=False, full=True).findings == ()
             assert world.found("shed of row 7")
+            assert world.engine.experiences() == ()
+            assert world.engine.proposals() == ()
         finally:
             world.engine.close()
         left = [

@@ -85,6 +85,7 @@ from memory.values import (
 )
 from tests.fakes.endpoints import ScriptedEndpoints
 from tests.fakes.library import ScriptedLibrary
+from tests.fakes.rest import ScriptedRest
 from tests.fakes.tools import ScriptedTools
 
 START_MS = 1_762_180_920_000  # 3 Nov 2025, 14:42 UTC
@@ -161,6 +162,7 @@ class ScriptedAssistant:
             key: setting.default for key, setting in SETTINGS.items()
         }
         self._listeners: list[Callable[[AppEvent], None]] = []
+        self.rest = ScriptedRest(self.tell)
         self.library = ScriptedLibrary(
             self._projects, self._conversations, lambda: self.tell(ConversationsChanged())
         )

@@ -6,7 +6,7 @@ import re
 
 from memory.requests import Judgement, NeedVerdicts, Verdict
 
-_HEADER = re.compile(r"^\[[^]]*\] (?:User: |Assistant: |用户：|助手：)?")
+HEADER = re.compile(r"^\[[^]]*\] (?:User: |Assistant: |用户：|助手：)?")
 
 
 class ScriptedJudge:
@@ -30,7 +30,7 @@ class ScriptedJudge:
             return None
         self.batches += bool(request.candidates)
         self.headed.extend(text for _, text in request.candidates)
-        self.read.extend(_HEADER.sub("", text) for _, text in request.candidates)
+        self.read.extend(HEADER.sub("", text) for _, text in request.candidates)
         verdicts = tuple(self.verdict(text) for _, text in request.candidates)
         return Judgement(judge=self.name, trusted=self.trusted, verdicts=verdicts)
 

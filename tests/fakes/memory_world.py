@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from memory.config import MemoryConfig, RestConfig, VectorConfig
 from memory.engine import MemoryEngine
+from memory.requests import NeedText, Operation, Written
 from memory.values import (
     ConversationId,
     ExactQuery,
     ExactResult,
+    Fragment,
     Node,
     NodeDraft,
     NodeId,
@@ -26,6 +30,7 @@ from tests.fakes.embedder import EPOCH, HashEmbedder
 from tests.fakes.events import EventRecorder
 from tests.fakes.judge import ScriptedJudge
 
+T = TypeVar("T")
 NO_HOST = MemoryConfig(vectors=VectorConfig(host=False), rest=RestConfig(texts_per_run=64))
 
 
@@ -39,6 +44,8 @@ class MemoryWorld:
         self.events = EventRecorder()
         self.embedder = HashEmbedder()
         self.judge = ScriptedJudge()
+        self.writer: Callable[[NeedText], Written | None] | None = None
+        self.notes: list[Node] = []
         self.epoch = EPOCH
         self.engine = self._open()
 
@@ -101,6 +108,24 @@ class MemoryWorld:
         """The exact layer, with the world's judge."""
         query = replace(ExactQuery(text=text), **fields)
         return drive(self.engine.search_exactly(query), self.embedder, self.judge)
+
+    def rest(self, operation: Operation[T]) -> T:
+        """A dream, rehearsal, sleep or turn of the flywheel, with the world's judge and writer."""
+        return drive(operation, self.embedder, self.judge, self.writer)
+
+    def owe(self, question: str = "what is the zebra machine title?", notes: int = 20) -> Fragment:
+        """A debt: a pinned memory far back is found by a jump over so many notes."""
+        conversation = self.conversation()
+        fact = self.say("heron", conversation)
+        self.notes = [
+            self.say(f"filler{fact.seq}n{n}x lorem{n}y", conversation) for n in range(notes)
+        ]
+        asked = self.say(question, conversation)
+        self.engine.learn_cited(query=question, question_id=asked.id, target_id=fact.id)
+        again = self.say(f"{question}?", conversation)
+        self.search(again.content, question_id=again.id)
+        debts = self.engine.ledger().open
+        return next(d for d in debts if (d.entry_seq, d.target_seq) == (asked.seq, fact.seq))
 
     def found(self, text: str, **fields: object) -> list[str]:
         """Contents of the pages, best first."""

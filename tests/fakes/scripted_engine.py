@@ -161,8 +161,8 @@ class ScriptedBackend:
                     dimension=DIMENSION,
                     vectors=matrix.tobytes(),
                 )
-            case p.Judge():
-                return self._judge(request, breathe)
+            case p.Judge() | p.Write():
+                return self._in_background(request, breathe)
             case p.SaveKv() | p.RestoreKv():
                 return self._image(request)
             case p.Stats():
@@ -177,6 +177,13 @@ class ScriptedBackend:
             case _:
                 raise p.EngineFault("engine_error", "unknown request")
 
+    def _in_background(
+        self, request: p.Judge | p.Write, breathe: Callable[[], None]
+    ) -> p.DoneJudge | p.DoneWrite:
+        if isinstance(request, p.Judge):
+            return self._judge(request, breathe)
+        return self._write(request, breathe)
+
     def _judge(self, request: p.Judge, breathe: Callable[[], None]) -> p.DoneJudge:
         readings: list[p.Reading | None] = []
         for text in request.candidates:
@@ -187,6 +194,17 @@ class ScriptedBackend:
             readings.append(reading(request.query, text) if fits else None)
         blank = reading(request.query, request.blank)
         return p.DoneJudge(id=request.id, blank=blank, readings=tuple(readings))
+
+    def _write(self, request: p.Write, breathe: Callable[[], None]) -> p.DoneWrite:
+        """The last passage's words, in every field of the grammar."""
+        passage = request.messages[-1].parts[-2]
+        breathe()
+        if "slow" in passage:
+            while self._abort.wait(50 * WORD_S):
+                breathe()
+        fields = re.findall(r'\\"(\w+)\\": ', request.grammar)
+        text = json.dumps(dict.fromkeys(fields, passage), ensure_ascii=False)
+        return p.DoneWrite(id=request.id, text=text, complete=True)
 
     def _warm(self, request: p.Warm, send: Callable[[p.Answer], None]) -> p.DoneWarm:
         tokens = rendered(request.messages, generate=False)

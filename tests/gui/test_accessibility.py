@@ -21,7 +21,10 @@ from PySide6.QtWidgets import (
 )
 
 from growbox_app.api import EnginePhase, EngineStatus, Problem, ProblemCode
+from memory.values import NodeId
+from tests.fakes.assistant import START_MS
 from tests.gui.conftest import Desk
+from tests.gui.rest_past import entries, proposals
 from ui.panels.about import AboutDialog
 from ui.panels.help_dialogs import KeysDialog
 
@@ -97,6 +100,13 @@ async def test_every_control_has_a_name(desk: Desk, language: str) -> None:
     window.open_settings()
     window.run_command("keys")
     window.run_command("about")
+    assistant.rest.entries = entries([NodeId("n1")], language, START_MS)
+    assistant.rest.known_proposals = list(proposals(language))
+    await assistant.rest.add_goal("a goal")
+    window.run_command("journal")
+    page = window.journal.page
+    await desk.until(lambda: bool(page.skills.cards) and len(page.goals.rows) == 4)
+    page.changes.list.setCurrentIndex(page.changes.list.journal.index(1))
     assert nameless(window) == []
     for dialog in window.findChildren(QDialog):
         assert nameless(dialog) == []

@@ -446,7 +446,7 @@ def test_a_chosen_debt_stays_chosen_and_leads_to_both_ends(qtbot: QtBot) -> None
     panel = FragmentLedgerPanel()
     qtbot.addWidget(panel)
     times = {seq: moment(seq) for seq in range(FIRST, LAST)}
-    panel.show_snapshot(LedgerSnapshot(open=(debt(1), debt(2)), cleared=1, nodes=9), NOW_MS, times)
+    panel.show_snapshot(LedgerSnapshot(open=(debt(2), debt(1)), cleared=1, nodes=9), NOW_MS, times)
     opened: list[int] = []
     panel.note_chosen.connect(opened.append)
     panel.older_button.click()
@@ -456,7 +456,7 @@ def test_a_chosen_debt_stays_chosen_and_leads_to_both_ends(qtbot: QtBot) -> None
     item = panel.table.topLevelItem(1)
     assert item is not None
     panel.table.setCurrentItem(item)
-    smaller = LedgerSnapshot(open=(debt(1, 12), debt(2)), cleared=1, nodes=9)
+    smaller = LedgerSnapshot(open=(debt(2), debt(1, 12)), cleared=1, nodes=9)
     panel.show_snapshot(smaller, NOW_MS, times)
     chosen = panel.selected()
     assert chosen is not None
@@ -469,7 +469,7 @@ def test_a_chosen_debt_stays_chosen_and_leads_to_both_ends(qtbot: QtBot) -> None
     many = tuple(debt(at) for at in range(ledger.ROWS_MAX + 3))
     panel.show_snapshot(LedgerSnapshot(open=many, cleared=0, nodes=9), NOW_MS, times)
     assert panel.table.topLevelItemCount() == ledger.ROWS_MAX
-    assert panel._more.text() == "The 3 oldest are not listed."
+    assert panel._more.text() == "3 more wait; they are read later."
     assert panel.counts_text().startswith("203 open")
 
 

@@ -9,16 +9,26 @@ import pytest
 from growbox_app.api import DeepSearchState, EnginePhase, Phase, ProblemCode
 from growbox_app.executors.memory_search import MemorySearch
 from growbox_app.mcp_client.values import TROUBLES, ServerState
+from growbox_app.rest.schedule import RestPhase, RestReason
 from growbox_app.settings.schema import SETTINGS
 from growbox_app.text import LANGUAGES, catalogue
-from memory.values import BlockKind, Depth, NodeKind, NodeStatus, PointerKind, Role, Way
+from memory.rest_values import Cause, GoalKind, JournalKind, ProposalState, RestOutcome
+from memory.values import BlockKind, DebtState, Depth, NodeKind, NodeStatus, PointerKind, Role, Way
 from ui.menus import CHOICES, COMMANDS, MENUS
 from ui.panels.conversation import SUGGESTIONS
 from ui.panels.help_dialogs import FIXED_KEYS
 from ui.panels.settings_dialog import SECTIONS
+from ui.view_models.journal import FILTERS
 from ui.view_models.region import FREE, RESERVE, SYSTEM
 
 ROOT = Path(__file__).resolve().parents[2]
+# Why nothing is about to begin; the other reasons stand behind what does.
+_IDLE = set(RestReason) - {
+    RestReason.DEBTS,
+    RestReason.TIRED,
+    RestReason.GOALS,
+    RestReason.BACKING_OFF,
+}
 _LITERAL = re.compile(
     r"""\btr\(\s*"([a-z0-9_.]+)"|(?:Words|TextButton|show_as|hint|say)\(\s*"([a-z0-9_]+\.[a-z0-9_.]+)\""""
 )
@@ -97,6 +107,7 @@ def computed_keys() -> set[str]:
         )
         for form in ("one", "many")
     }
+    keys |= rest_keys()
     keys |= {f"agent.approval_{end}" for end in ("allowed", "denied", "timeout", "stop")}
     keys |= {f"{kind}.{name}" for name in executor_names() for kind in ("agent.verb", "tool")}
     keys |= {f"mcp.state.{state}" for state in ServerState}
@@ -109,6 +120,28 @@ def computed_keys() -> set[str]:
     }
     stores = {f"store.{name}" for name in ("timeline", "lexical", "vectors", "pointers")}
     return keys | stores | {f"tool.{MemorySearch.name}", "problem.disk_full_plain"}
+
+
+def rest_keys() -> set[str]:
+    """The keys of rest that the code puts together."""
+    keys = {f"rest.reason_{reason}" for reason in _IDLE} | {"rest.reason_paused"}
+    keys |= {f"rest.{phase}" for phase in RestPhase if phase is not RestPhase.AWAKE}
+    keys |= {f"rest.{verb}_{when}" for verb in ("sleeps", "learns") for when in ("in", "now")}
+    keys |= {f"rest.ended_{kind}_{end}" for kind in ("dream", "sleep") for end in RestOutcome}
+    keys |= {f"rest.ended_alone_{phase}" for phase in ("sleeping", "learning")}
+    keys |= {f"ledger.state_{state}" for state in DebtState}
+    keys |= {f"journal.filter_{choice}" for choice in FILTERS}
+    keys |= {f"journal.cause_{cause}" for cause in Cause}
+    keys |= {f"journal.did_{kind}" for kind in JournalKind}
+    keys |= {f"skills.{state}" for state in ProposalState}
+    keys |= {f"goals.{kind}" for kind in GoalKind if kind is not GoalKind.OWN}
+    counted = (
+        *(f"rest.{name}" for name in ("debts", "read", "found", "left", "rehearsed", "paid")),
+        *(f"journal.{name}" for name in ("notes", "found", "more", "after_find")),
+        *("skills.seen", "answer.conclusions", "answer.skills"),
+    )
+    keys |= {f"{key}_{form}" for key in counted for form in ("one", "many")}
+    return keys | {"trace.kind_knowledge", "trace.kind_skill"}
 
 
 def executor_names() -> set[str]:

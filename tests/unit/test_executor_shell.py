@@ -72,6 +72,13 @@ def test_a_command_runs_in_the_project_and_its_output_comes_back(root: Path) -> 
     assert call(Shell(), root, command="true").text == "exit code 0\n(no output)"
 
 
+def test_a_command_stands_behind_the_model_in_the_queue_for_the_processor(root: Path) -> None:
+    said = call(Shell(), root, command="nice; cat /proc/self/autogroup || true").text.splitlines()
+    assert said[1] == "19"
+    if Path("/proc/self/autogroup").exists():
+        assert said[2].endswith("nice 19")
+
+
 def test_the_plan_is_the_command_and_the_folder(root: Path) -> None:
     plan = planned(Shell(), root, command="  rm -rf x | cat\n")
     assert (plan.command, plan.cwd) == ("rm -rf x | cat", root)

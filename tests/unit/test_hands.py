@@ -22,6 +22,8 @@ from growbox_app.api import (
     TurnFinished,
 )
 from growbox_app.assistant import GrowBox
+from growbox_app.library_face import ForgetState
+from memory.rest_values import ExperienceSource
 from memory.values import NodeStatus
 from tests.fakes.application import Body, run_application, scripted
 
@@ -213,3 +215,32 @@ def test_finish_is_the_answer(tmp_path: Path, project: Path) -> None:
         assert last.status is NodeStatus.COMPLETE
 
     run(tmp_path, body)
+
+
+def test_what_a_call_came_to_is_an_experience(tmp_path: Path, project: Path) -> None:
+    """What was done is, with the question and the answer it rests on; what was only read, or refused, is not."""
+
+    async def body(app: GrowBox) -> None:
+        await call(app, project, "file_read", {"path": "a.txt"})
+        await call(app, project, "file_edit", EDIT, no)
+        assert await app.rest.experiences() == ()
+        text = {"path": "b.txt", "content": "token=sk-abcdefghijklmnopqrstuv"}
+        events = await call(app, project, "file_write", text, yes)
+        (kept,) = await app.rest.experiences()
+        answer = next(e.answer for e in events if isinstance(e, TurnFinished))
+        assert kept.source is ExperienceSource.EXECUTOR
+        assert kept.success
+        assert kept.operation == "file_write"
+        assert "b.txt" in kept.outcome
+        assert kept.node_ids == (answer.reply_to, answer.id)
+        assert "sk-abc" not in kept.outcome + kept.context
+        await app.change_setting("memory.paused", True)
+        await call(app, project, "file_edit", EDIT, yes)
+        assert len(await app.rest.experiences()) == 1
+        assert answer.conversation_id is not None
+        await app.library.forget(answer.conversation_id)
+        while not any(f.state is ForgetState.DONE for f in app.library.forgettings()):
+            await asyncio.sleep(0.01)
+        assert await app.rest.experiences() == ()
+
+    run_application(lambda: scripted(tmp_path, undo_s=0.0), body, {"models.context_tokens": 16384})

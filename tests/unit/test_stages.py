@@ -201,6 +201,23 @@ def test_a_passage_that_was_tried_twice_for_nothing_is_not_offered_again() -> No
     assert list(work.move().narrowed.passages["pkg/area.py"].starts) == [0]
 
 
+def test_a_passage_whose_edit_failed_is_not_offered_until_the_file_has_changed() -> None:
+    work = work_on("Set the area in area.py to 4")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    arguments = {"path": "pkg/area.py", "old": "return a + b", "new": "x"}
+    work.took(ToolCall(name="file_edit", arguments=arguments), ok=False, text="no")
+    assert list(work.move().narrowed.passages["pkg/area.py"].starts) == [0]
+
+
+def test_a_line_that_stands_at_two_places_is_not_offered() -> None:
+    work = work_on("Set the area in area.py to 4")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    work.saw("pkg/area.py", "def a():\n    return 1\ndef b():\n    return 1")
+    assert list(work.move().narrowed.passages["pkg/area.py"].starts) == [0, 2]
+
+
 def test_the_model_may_ask_when_it_gets_nowhere() -> None:
     work = work_on("Set the area in area.py to 4")
     known_calls(work)

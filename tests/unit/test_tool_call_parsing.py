@@ -36,6 +36,8 @@ def test_a_forgotten_quotation_mark_ends_the_value() -> None:
     text = '<tool_call>{"name": "file_read", "arguments": {"path": "a.py}}</tool_call> <tool_call>{"}}</tool_call>'
     found = parse_tool_call(text, KNOWN)
     assert found == ToolCall(name="file_read", arguments={"path": "a.py"})
+    again = text.replace("a.py}}</tool_call>", "a.py}}<tool_call> and")
+    assert parse_tool_call(again, KNOWN) == found
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,22 @@
-"""The fatigue meter: one gauge of three weighted parts, the parts in words, and the history as a line."""
+"""The fatigue meter: one gauge of three weighted parts, what the background does about it, the parts in words, the last day as a line."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import (
+    QBrush,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from growbox_app.text import tr
 from memory.values import FatigueSnapshot
 from ui.panels.controls import QuietLabel
+from ui.panels.rest_controls import RestControls
 from ui.theme import theme
 from ui.view_models import wording
 from ui.view_models.fatigue import mood, shares
@@ -85,7 +92,7 @@ class FatigueHistory(QWidget):
 
 
 class FatiguePanel(QWidget):
-    """Gauge, parts, history.
+    """Gauge, what comes next and the buttons, parts, history.
 
     Signals: `summary_changed(str)`.
     """
@@ -97,6 +104,7 @@ class FatiguePanel(QWidget):
         self._snapshot: FatigueSnapshot | None = None
         self._total = ""
         self.gauge = FatigueGauge()
+        self.rest = RestControls()
         self.history = FatigueHistory()
         self._note = QuietLabel()
         self._note.setWordWrap(True)
@@ -109,14 +117,29 @@ class FatiguePanel(QWidget):
         for row, (name, value) in enumerate(zip(self._names, self._values, strict=True)):
             grid.addWidget(name, row, 0)
             grid.addWidget(value, row, 1, Qt.AlignmentFlag.AlignRight)
-        column = QVBoxLayout(self)
+        inner = QWidget()
+        inner.setObjectName("fatigue_inner")
+        column = QVBoxLayout(inner)
         column.setContentsMargins(12, 2, 12, 8)
         column.setSpacing(6)
         column.addWidget(self.gauge)
+        column.addWidget(self.rest)
         column.addLayout(grid)
         column.addWidget(self.history, 1)
         column.addWidget(self._note)
         column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidgetResizable(True)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(inner)
+        scroll.viewport().setAutoFillBackground(False)
+        inner.setAutoFillBackground(False)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(scroll)
+        self.setFocusProxy(self.rest.dream_button)
         self.retranslate()
 
     def show_snapshot(self, snapshot: FatigueSnapshot) -> None:
@@ -136,6 +159,7 @@ class FatiguePanel(QWidget):
         """Says everything again."""
         self.gauge.setAccessibleName(tr("panel.fatigue"))
         self.history.setAccessibleName(tr("fatigue.history"))
+        self.history.setToolTip(tr("fatigue.history"))
         snapshot = self._snapshot
         if snapshot is None:
             return

@@ -21,9 +21,11 @@ from typing_extensions import override
 from growbox_app.text import tr
 from memory.values import LedgerSnapshot
 from ui.panels.controls import QuietLabel, TextButton
+from ui.panels.ledger_rest import LedgerRest
 from ui.theme import SMALL_PIXELS, theme
 from ui.view_models import ledger, wording
 from ui.view_models.ledger import Debt
+from ui.view_models.rest import RestView
 
 ROW_PIXELS = 46
 LINE_PIXELS = 19
@@ -85,10 +87,11 @@ class DebtDelegate(QStyledItemDelegate):
 class FragmentLedgerPanel(QWidget):
     """Counts, the open debts, and the two ends of the chosen one. Enter or a double click opens the older end.
 
-    Signals: `note_chosen(int seq)`, `summary_changed(str)`.
+    Signals: `note_chosen(int seq)`, `dream_wanted(DebtId)`, `summary_changed(str)`.
     """
 
     note_chosen = Signal(int)
+    dream_wanted = Signal(object)
     summary_changed = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -111,12 +114,16 @@ class FragmentLedgerPanel(QWidget):
         self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._delegate = DebtDelegate(self.table)
         self.table.setItemDelegate(self._delegate)
+        self.rest = LedgerRest(self.judge)
+        self._dream_hindrance = ""
+        self.dream_button = TextButton("ledger.dream", kind="quiet")
         self.older_button = TextButton("ledger.open_older", kind="quiet")
         self.newer_button = TextButton("ledger.open_newer", kind="quiet")
         self._actions = QWidget()
         row = QHBoxLayout(self._actions)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
+        row.addWidget(self.dream_button)
         row.addWidget(self.older_button)
         row.addWidget(self.newer_button)
         row.addStretch(1)
@@ -124,6 +131,7 @@ class FragmentLedgerPanel(QWidget):
         self.setFocusProxy(self.table)
         self.table.currentItemChanged.connect(lambda _now, _before: self._chosen())
         self.table.itemActivated.connect(lambda _item: self._open_older())
+        self.dream_button.clicked.connect(self._dream)
         self.older_button.clicked.connect(self._open_older)
         self.newer_button.clicked.connect(self._open_newer)
         self.retranslate()
@@ -132,7 +140,7 @@ class FragmentLedgerPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 2, 12, 4)
         column.setSpacing(4)
-        column.addWidget(self.judge)
+        column.addWidget(self.rest)
         column.addWidget(self._empty, 1)
         column.addWidget(self.table, 1)
         column.addWidget(self._more)
@@ -149,11 +157,18 @@ class FragmentLedgerPanel(QWidget):
             self._snapshot, self._debts = snapshot, debts
             self.retranslate()
 
+    def show_rest(self, view: RestView) -> None:
+        """Says what is read of the debts now, or why nothing can be."""
+        self.rest.show_view(view)
+        if view.dream_hindrance != self._dream_hindrance:
+            self._dream_hindrance = view.dream_hindrance
+            self._chosen()
+
     def show_judge(self, words: str) -> None:
         """Says who reads the past, and how well; empty for nobody."""
         self.judge.setText(words)
         self.judge.setToolTip(tr("judge.why"))
-        self.judge.setVisible(bool(words))
+        self.rest.retranslate()
 
     def counts_text(self) -> str:
         """The line of counts."""
@@ -171,6 +186,14 @@ class FragmentLedgerPanel(QWidget):
         for button, title in zip((self.older_button, self.newer_button), titles, strict=True):
             button.setEnabled(debt is not None)
             button.setToolTip(title)
+        self.dream_button.setEnabled(debt is not None and not self._dream_hindrance)
+        self.dream_button.setToolTip(self._dream_hindrance or tr("rest.dream_tip"))
+        question = debt.question if debt is not None else ""
+        self.dream_button.setAccessibleName(tr("ledger.dream_named", question=question))
+
+    def _dream(self) -> None:
+        if (debt := self.selected()) is not None:
+            self.dream_wanted.emit(debt.fragment.id)
 
     def _open_older(self) -> None:
         if (debt := self.selected()) is not None:
@@ -187,6 +210,7 @@ class FragmentLedgerPanel(QWidget):
         self._empty.setVisible(not self._debts)
         self.table.setVisible(bool(self._debts))
         self._actions.setVisible(bool(self._debts))
+        self.rest.show_owing(owing=bool(self._debts))
         if self._snapshot is not None:
             numbers = {
                 "open": len(self._snapshot.open),

@@ -26,7 +26,7 @@ from growbox_app.settings.schema import SETTINGS, Setting, Value
 from growbox_app.text import tr
 from ui.panels.controls import IconButton, QuietLabel, TextButton, Words
 
-SECTIONS = ("general", "appearance", "models", "memory", "agent", "network")
+SECTIONS = ("general", "appearance", "models", "memory", "rest", "agent", "network")
 TYPING_MS = 500
 EDITOR_PIXELS = 220
 TEXT_INSET = 6

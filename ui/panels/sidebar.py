@@ -27,6 +27,7 @@ from growbox_app.text import tr
 from memory.values import Conversation, ConversationId, Project, ProjectId
 from ui.icons import icon
 from ui.panels.controls import IconButton, QuietLabel, TextButton
+from ui.panels.journal_page import JournalButton
 from ui.panels.project_page import folders_in
 from ui.panels.queue_model import AnyIndex
 from ui.panels.sidebar_menus import RowMenu
@@ -313,8 +314,8 @@ class SearchField(QLineEdit):
 class Sidebar(QFrame):
     """The whole left side.
 
-    Signals: `new_wanted()`, `folder_wanted()`, `folders_dropped(list[Path])`, `settings_wanted()`, `search_wanted(str)`; the rest come
-    from `tree` and `results`.
+    Signals: `new_wanted()`, `folder_wanted()`, `folders_dropped(list[Path])`, `settings_wanted()`, `search_wanted(str)`,
+    `journal_wanted()`; the rest come from `tree` and `results`.
     """
 
     new_wanted = Signal()
@@ -322,6 +323,7 @@ class Sidebar(QFrame):
     folder_wanted = Signal()
     settings_wanted = Signal()
     search_wanted = Signal(str)
+    journal_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -345,6 +347,8 @@ class Sidebar(QFrame):
         self.new_button = TextButton("sidebar.new", icon_name="plus", kind="row")
         self.folder_button = IconButton("folder-plus", "sidebar.open_folder")
         self.settings_button = TextButton("sidebar.settings", icon_name="settings", kind="row")
+        self.journal_button = JournalButton()
+        self.journal_button.clicked.connect(self.journal_wanted)
         self._arrange()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -368,6 +372,7 @@ class Sidebar(QFrame):
         column.addLayout(top)
         column.addWidget(self.search_field)
         column.addWidget(self._pages, 1)
+        column.addWidget(self.journal_button)
         column.addWidget(self.settings_button)
 
     def _typed(self, text: str) -> None:

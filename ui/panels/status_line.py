@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from growbox_app.api import EnginePhase, EngineStatus, Progress
 from growbox_app.text import tr
@@ -14,7 +15,9 @@ _LOADING = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.RESTARTING)
 
 
 class StatusLine(QFrame):
-    """Engine · background · health."""
+    """Engine · background · health. Signals: `rest_wanted()` when the background is clicked."""
+
+    rest_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,8 +32,11 @@ class StatusLine(QFrame):
         self._bar.setFixedSize(90, 4)
         self._bar.setTextVisible(False)
         self._bar.setRange(0, 1000)
+        self._resting = ""
+        self._background = QPushButton()
+        self._background.setProperty("kind", "status")
+        self._background.clicked.connect(self.rest_wanted)
         self._server = QuietLabel(look="")
-        self._background = QuietLabel()
         self._message = ElidedLabel(look="danger")
         self._said: tuple[str, dict[str, object]] = ("", {})
         self._dismiss = IconButton("x", "status.dismiss")
@@ -60,6 +66,12 @@ class StatusLine(QFrame):
         """Shows background activity and health."""
         self._statistics = statistics
         self.retranslate()
+
+    def show_rest(self, words: str) -> None:
+        """Says what the background mind does; nothing while it does nothing."""
+        if words != self._resting:
+            self._resting = words
+            self.retranslate()
 
     def show_progress(self, progress: Progress | None) -> None:
         """Shows a long step of the start."""
@@ -95,7 +107,9 @@ class StatusLine(QFrame):
         self._bar.setAccessibleName(self._engine.text())
         self._bar.setVisible(status.phase in _LOADING)
         self._bar.setValue(round(status.progress * 1000))
-        self._background.setText(wording.background(self._statistics))
+        self._background.setText(wording.background(self._statistics, self._resting))
+        self._background.setAccessibleDescription(tr("rest.status_tip"))
+        self._background.setToolTip(tr("rest.status_tip"))
         words, well = wording.health(self._statistics)
         self._health.setText(words)
         self._health.set_look("quiet" if well else "danger")

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from growbox_app.text import tr
-from memory.values import Fragment, LedgerSnapshot
+from memory.values import DebtState, Fragment, LedgerSnapshot
 from ui.view_models import wording
 from ui.view_models.display import one_line, title_line
 from ui.view_models.stains import dates
 
 QUESTION_CHARACTERS = 160
 ROWS_MAX = 200
-"""Debts that are listed, the newest; a list of thousands would cost more than anybody reads."""
+"""Debts that are listed, those that are read next; a list of thousands would cost more than anybody reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +62,20 @@ def ends(snapshot: LedgerSnapshot) -> tuple[int, ...]:
     """The places whose times the rows need."""
     return tuple(
         dict.fromkeys(
-            seq for item in snapshot.open[-ROWS_MAX:] for seq in (item.target_seq, item.entry_seq)
+            seq for item in snapshot.open[:ROWS_MAX] for seq in (item.target_seq, item.entry_seq)
         )
     )
 
 
 def debts(snapshot: LedgerSnapshot, times: Mapping[int, int]) -> tuple[Debt, ...]:
-    """The open fragments that are listed, newest first."""
+    """The open fragments that are listed, in the order in which they are read."""
     return tuple(
         Debt(
             fragment=item,
             older_ms=times.get(min(item.entry_seq, item.target_seq)),
             newer_ms=times.get(max(item.entry_seq, item.target_seq)),
         )
-        for item in reversed(snapshot.open[-ROWS_MAX:])
+        for item in snapshot.open[:ROWS_MAX]
     )
 
 
@@ -94,11 +94,20 @@ def progress(debt: Debt) -> str:
 
 
 def facts(debt: Debt, now_ms: int) -> str:
-    """Interval, progress and age in one line."""
+    """Interval, progress and age in one line; before them, that the last visit got no answer."""
     since = tr("ledger.since", when=wording.age(debt.fragment.created_at_ms, now_ms))
-    return " · ".join([interval(debt, now_ms), progress(debt), since])
+    unsure = [state(debt)] if debt.fragment.state is DebtState.UNSURE else []
+    return " · ".join([*unsure, interval(debt, now_ms), progress(debt), since])
+
+
+def state(debt: Debt) -> str:
+    """How far its reading is, in words."""
+    return tr(f"ledger.state_{debt.fragment.state}")
 
 
 def describe(debt: Debt, now_ms: int) -> str:
     """All of it, for hovering and for screen readers."""
-    return f"{debt.question}\n{facts(debt, now_ms)}"
+    said = [facts(debt, now_ms)]
+    if debt.fragment.state is not DebtState.UNSURE:
+        said.append(state(debt))
+    return f"{debt.question}\n{' · '.join(said)}"

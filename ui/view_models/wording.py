@@ -21,7 +21,7 @@ from growbox_app.api import (
 )
 from growbox_app.problems import sentence
 from growbox_app.text import tr
-from memory.values import NodeStatus, Role, Statistics
+from memory.values import NodeKind, NodeStatus, Role, Statistics
 from ui.view_models.display import one_line, visible
 from ui.view_models.transcript import ApprovalOver, Message, Note, Restored
 
@@ -136,7 +136,14 @@ def memories_line(memories: tuple[UsedMemory, ...]) -> str:
     for memory in memories:
         counts[memory.way] = counts.get(memory.way, 0) + 1
     ways = [f"{tr(f'way.{way}')} {count}" for way, count in counts.items()]
-    return " · ".join([counted("answer.used", len(memories)), *ways])
+    return " · ".join([counted("answer.used", len(memories)), *_concluded(memories), *ways])
+
+
+def _concluded(memories: tuple[UsedMemory, ...]) -> list[str]:
+    """How many of them GrowBox has concluded by itself, and how many are skills."""
+    kinds = [memory.kind for memory in memories]
+    named = (("answer.conclusions", NodeKind.KNOWLEDGE), ("answer.skills", NodeKind.SKILL))
+    return [counted(key, kinds.count(kind)) for key, kind in named if kind in kinds]
 
 
 def stats_line(stats: TurnStats) -> str:
@@ -215,6 +222,8 @@ def memory_figures(memory: UsedMemory) -> str:
         parts.append(tr("trace.similarity", value=f"{memory.similarity:.2f}"))
     if memory.lexical is not None:
         parts.append(tr("trace.lexical", value=f"{memory.lexical:.2f}"))
+    if memory.kind in (NodeKind.KNOWLEDGE, NodeKind.SKILL):
+        parts.insert(0, tr(f"trace.kind_{memory.kind}"))
     if memory.cited:
         parts.append(tr("trace.cited"))
     return " · ".join(parts)
@@ -304,11 +313,12 @@ def engine(status: EngineStatus) -> str:
     return " · ".join([words, *slow, *rewriting])
 
 
-def background(statistics: Statistics | None) -> str:
-    """Background activity in the status line."""
-    if statistics is None or not statistics.pending_embeddings:
-        return tr("status.idle")
-    return counted("status.indexing", statistics.pending_embeddings)
+def background(statistics: Statistics | None, resting: str = "") -> str:
+    """Background activity in the status line; `resting` is what the background mind does."""
+    parts = [resting] if resting else []
+    if statistics is not None and statistics.pending_embeddings:
+        parts.append(counted("status.indexing", statistics.pending_embeddings))
+    return " · ".join(parts) or tr("status.idle")
 
 
 def health(statistics: Statistics | None) -> tuple[str, bool]:
