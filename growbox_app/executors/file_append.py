@@ -19,9 +19,9 @@ from growbox_app.executors.base import (
     Plan,
     Risk,
 )
+from growbox_app.executors.changing import written
 from growbox_app.executors.paths import shown, writable_path
-from growbox_app.executors.syntax import complaint
-from growbox_app.executors.text_files import read_bytes, text_file, write_change
+from growbox_app.executors.text_files import read_bytes, text_file
 
 
 class FileAppend:
@@ -47,13 +47,11 @@ class FileAppend:
 
     async def run(self, plan: Plan, context: CallContext) -> ExecutorResult:
         """Writes what the plan holds, if the file is still what it was."""
-        change = plan.changes[0]
-        name = shown(change.path, context.workspace)
         try:
-            await asyncio.to_thread(write_change, change)
+            change, broken = await written(plan, context)
         except CallFailed as failure:
             return failure.result()
-        broken = await asyncio.to_thread(complaint, change, context.cancelled.is_set)
+        name = shown(change.path, context.workspace)
         lines = (change.after or b"").count(b"\n") - (change.before or b"").count(b"\n")
         text = f"{name}: {counted(lines, 'line')} added at the end"
         return ExecutorResult(ok=True, text=text + broken, summary=text)

@@ -22,10 +22,10 @@ from growbox_app.executors.base import (
     Plan,
     Risk,
 )
+from growbox_app.executors.changing import written
 from growbox_app.executors.passages import applied, replacements
 from growbox_app.executors.paths import no_such, shown, writable_path
-from growbox_app.executors.syntax import complaint
-from growbox_app.executors.text_files import read_bytes, text_file, write_change
+from growbox_app.executors.text_files import read_bytes, text_file
 
 CONTEXT_LINES = 2
 SHOWN_LINES_MAX = 24
@@ -61,14 +61,12 @@ class FileEdit:
 
     async def run(self, plan: Plan, context: CallContext) -> ExecutorResult:
         """Writes what the plan holds, if the file is still what it was."""
-        change = plan.changes[0]
         try:
-            await asyncio.to_thread(write_change, change)
+            change, broken = await written(plan, context)
             name = shown(change.path, context.workspace)
             report = await asyncio.to_thread(_report, change, name)
         except CallFailed as failure:
             return failure.result()
-        broken = await asyncio.to_thread(complaint, change, context.cancelled.is_set)
         return replace(report, text=report.text + broken)
 
 

@@ -20,9 +20,9 @@ from growbox_app.executors.base import (
     Plan,
     Risk,
 )
+from growbox_app.executors.changing import written
 from growbox_app.executors.paths import shown, writable_path
-from growbox_app.executors.syntax import complaint
-from growbox_app.executors.text_files import TextFile, read_bytes, text_file, write_change
+from growbox_app.executors.text_files import TextFile, read_bytes, text_file
 
 CONTENT_CHARACTERS_MAX = 1_000_000
 
@@ -51,13 +51,11 @@ class FileWrite:
 
     async def run(self, plan: Plan, context: CallContext) -> ExecutorResult:
         """Writes what the plan holds, if the file is still what it was."""
-        change = plan.changes[0]
-        name = shown(change.path, context.workspace)
         try:
-            await asyncio.to_thread(write_change, change)
+            change, broken = await written(plan, context)
         except CallFailed as failure:
             return failure.result()
-        broken = await asyncio.to_thread(complaint, change, context.cancelled.is_set)
+        name = shown(change.path, context.workspace)
         done = "created" if change.before is None else "replaced"
         lines = (change.after or b"").count(b"\n")
         text = f"{name} {done}, {counted(lines, 'line')}"
