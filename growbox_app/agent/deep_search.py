@@ -26,7 +26,7 @@ from growbox_app.memory_service import MemoryService, Priority
 from growbox_app.tasks import TaskGroup
 from memory.errors import MemoryEngineError
 from memory.requests import Operation
-from memory.text import content_terms
+from memory.text import asks, content_terms
 from memory.values import ExactQuery, ExactResult, Node, NodeId, NodeStatus
 
 if TYPE_CHECKING:
@@ -50,9 +50,17 @@ _PAST = re.compile(
 )
 
 
+_WANTS_TOLD = re.compile(
+    r"\b(tell|remind|show|give) (me|us)\b|\b(repeat|recall|find|look up|search|list|summari[sz]e)\b"
+    r"|\bremember (what|when|where|which|who|whose|how|why|if|whether)\b|告诉我|提醒我|回忆|回顾|找|查|列出|总结|重复",
+    re.IGNORECASE,
+)
+
+
 def cites_the_past(text: str) -> bool:
-    """Whether a question asks about what was said before. A rule, not a model: a miss costs only time."""
-    return _PAST.search(text) is not None
+    """Whether it asks for what was said before; who only tells of the past asks nothing. A rule, not a model: a miss costs only time."""
+    wants = asks(text) or _WANTS_TOLD.search(text) is not None
+    return wants and _PAST.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

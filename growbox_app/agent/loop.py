@@ -252,18 +252,21 @@ class AgentLoop:
         """Generates, and answers tool calls, until there is an answer."""
         rounds = self._rounds_max(turn)
         guide = turn.guide = await self._guide(turn)
-        for round_number in range(rounds + 1):
+        for round_number in range(rounds + 2):
             async with contextlib.aclosing(self._known_calls(turn, context, guide)) as events:
                 async for event in events:
                     yield event
-            last = round_number == rounds or turn.repeats >= REPEATS_MAX
+            last = round_number >= rounds or turn.repeats >= REPEATS_MAX or turn.silent
             before, turn.move = turn.visible, ANSWER_NOW if last else guide.move
             async with contextlib.aclosing(self._generate(turn, context)) as events:
                 async for event in events:
                     yield event
             call = self._call_of(turn, context) if turn.move.may_call else None
             if call is None:
-                return
+                if turn.visible.strip() or turn.silent:
+                    return
+                turn.silent = True  # neither a word nor a call: asked once more
+                continue
             turn.visible = before
             async with contextlib.aclosing(self._run_tool(turn, context, call)) as events:
                 async for event in events:
@@ -460,7 +463,7 @@ class AgentLoop:
         wanted *= 1 + turn.cut_calls  # a call that broke off gets more room
         free = not move.may_call or not self._parts.constrained
         grammar = "" if free else context.window.tools.grammar(turn.barred, move.narrowed)
-        if move.lead and not move.may_call and self._parts.constrained:
+        if (move.lead or turn.silent) and not move.may_call and self._parts.constrained:
             grammar = answer_grammar(move.lead)
         waits = bool(grammar) and move.may_call and not move.narrowed.must_call
         return p.Chat(

@@ -31,8 +31,8 @@ class Turn:
     tool calls. Only `visible` is ever stored as the answer. `newest_block` is the newest resident block before the turn's own
     (0: none), None until the region is open. `calls` are fingerprints of calls since the last change, `barred` executors that may
     not be called any more, `performed` counts calls, `cut_calls` those that broke off; `checked` is set once the work was looked
-    over before its end, `repeats` counts calls that were made again; `guide` knows the stage of the work, `move` is what the
-    model may do in the running round. `deeds` are the calls that have ended. `gate_failed`: recall found nothing, or what it found
+    over before its end, `repeats` counts calls that were made again; `silent` is set when a round brought neither a word nor a call;
+    `guide` knows the stage of the work, `move` is what the model may do in the running round. `deeds` are the calls that have ended. `gate_failed`: recall found nothing, or what it found
     may not be it; `deep` is then the search of the past that was made before the answer, if one was.
     """
 
@@ -52,6 +52,7 @@ class Turn:
     cut_calls: int = 0
     checked: bool = False
     repeats: int = 0
+    silent: bool = False
     guide: Guide | None = None
     move: Move = field(default_factory=Move)
     restarted: bool = False

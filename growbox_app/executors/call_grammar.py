@@ -71,8 +71,9 @@ def call_grammar(executors: Mapping[str, Executor], narrowed: Narrowing) -> str:
 
 
 def answer_grammar(lead: str) -> str:
-    """GBNF of an answer that begins with these words."""
-    return f"root ::= {_opening(lead)} [^\\x00]+"
+    """GBNF of an answer that begins with these words; without any, of one that is not blank."""
+    opening = _opening(lead) if lead else r"[^\x00 \t\n<{}]"
+    return f"root ::= {opening} [^\\x00]{'+' if lead else '*'}"
 
 
 def _opening(words: str) -> str:

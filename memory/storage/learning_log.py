@@ -343,10 +343,12 @@ class LearningLog:
         return self.keep(text, vector).cluster
 
     def keep(self, text: str, vector: Vector | None) -> QueryRef:
-        """The query, stored when it is new. The caller holds the transaction."""
+        """The query, stored when it is new; one that waits for its vector gets it. The caller holds the transaction."""
         key = query_key(text)
-        row = self._db.row("SELECT id, cluster FROM queries WHERE text = ?", (key,))
+        row = self._db.row("SELECT id, cluster, epoch FROM queries WHERE text = ?", (key,))
         if row is not None:
+            if vector is not None and row[2] != self._epoch_id():
+                self.set_vector(int(row[0]), vector)
             return QueryRef(id=int(row[0]), cluster=int(row[1]))
         nearest = None if vector is None else self._nearest(vector)
         blob = None if vector is None else pack(vector)

@@ -1,7 +1,8 @@
 """An engine without a model: the real worker, protocol and process around a scripted backend.
 
 Deterministic. An answer is made from the question: `scripted answer <n words of the question>` repeated to the length that
-`say:<words>` in the question asks for; `tool:<word>` calls memory_search; `slow` makes each word take a while, `hang` never answers, `die` kills the process.
+`say:<words>` in the question asks for; `tool:<word>` calls memory_search; `slow` makes each word take a while, `silent` says nothing unless a grammar asks for
+words, `hang` never answers, `die` kills the process.
 Embeddings are hashed bags of character pairs, so related texts are near. Token = three characters. The KV cache is a list of such tokens:
 prefixes are reused, warmed in slices (`slow` ones take a while), saved and restored as with a model.
 """
@@ -245,7 +246,8 @@ class ScriptedBackend:
         question = request.messages[-1].parts[-1]
         if re.search(r"\bhang\b", question):
             self._abort.wait()
-        words = re.findall(r"\S+\s*", answer_to(question))
+        silent = re.search(r"\bsilent\b", question) and (not request.grammar or request.trigger)
+        words = [] if silent else re.findall(r"\S+\s*", answer_to(question))
         sent = len(request.prefix)
         reason = "stop"
         for number, word in enumerate(words[sent:], start=sent):

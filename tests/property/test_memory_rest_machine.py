@@ -44,7 +44,7 @@ SETTINGS = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-QUESTIONS = ("zebra title", "quagga label", "okapi name")
+QUESTIONS = ("zebra title?", "quagga label?", "okapi name?")
 FAILING = 0.3
 
 
@@ -112,7 +112,7 @@ class RestMachine(RuleBasedStateMachine):
     def owe(self, question: str, data) -> None:
         """A jump over what lies between a question and the memory pinned to it."""
         target = data.draw(st.sampled_from(list(self.facts.values())))
-        asked = self.world.say(f"{question}?", self.conversation)
+        asked = self.world.say(question, self.conversation)
         engine = self.world.engine
         engine.learn_cited(query=question, question_id=asked.id, target_id=target)
         exact = engine.search_exactly(

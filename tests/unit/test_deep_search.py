@@ -71,6 +71,11 @@ async def again(app: GrowBox, answer_id: NodeId) -> TurnFinished:
         ("write quicksort", False),
         ("用 Python 写快速排序", False),
         ("explain this previousness check", False),
+        ("My favourite database is DuckDB, please remember that.", False),
+        ("We picked DuckDB for the index last week.", False),
+        ("请记得我之前用的是 DuckDB。", False),
+        ("Remind me what we decided about the index.", True),
+        ("请告诉我上次选的数据库", True),
     ],
 )
 def test_what_cites_the_past(text: str, cites: bool) -> None:
@@ -149,7 +154,7 @@ def test_a_search_that_was_stopped_goes_on(tmp_path: Path) -> None:
         watch = Watch(app)
         for number in range(90):
             await app.attach(name=f"note {number}", text=f"note number {number} about nothing")
-        first = await ask(app, "unheard of riddle, remember")
+        first = await ask(app, "which unheard of riddle do you remember?")
         paused = await watch.until(first.answer.id, [DeepSearchState.PAUSED])
         assert paused.notes_read > 0
         assert paused.back_to_ms is not None

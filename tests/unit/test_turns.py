@@ -196,6 +196,16 @@ def test_a_tool_call_is_run_hidden_and_not_repeated(tmp_path: Path) -> None:
     run(tmp_path, body)
 
 
+def test_a_model_that_says_nothing_is_asked_once_more(tmp_path: Path) -> None:
+    async def body(app: GrowBox) -> None:
+        end = finished(await turn(app, "be silent please"))
+        assert end.status is NodeStatus.COMPLETE
+        assert end.answer.content.startswith("scripted answer")
+        assert end.stats.rounds == 2
+
+    run(tmp_path, body)
+
+
 @pytest.mark.parametrize("text", ["", "   \n", "???", "->", "！？。"])
 def test_a_question_without_words_is_refused_before_anything_is_stored(
     tmp_path: Path, text: str
