@@ -183,8 +183,8 @@ class TurnStats:
     """What a turn cost. Times in seconds, `reused_tokens` came from the KV cache.
 
     Over all its `rounds`: `read_tokens` were new to the model and `kept_tokens` came from the cache; of its calls, `invalid_calls` were none
-    that could be understood, `cut_calls` broke off, `repeated_calls` were made again for nothing. `degenerate`: the model ran in
-    a circle and was ended. `answered_by` names model and host of a server that answered; `reuse_known` False: it does not say what
+    that could be understood, `cut_calls` broke off, `repeated_calls` were made again for nothing. `degenerate`: what the
+    model wrote last ran in a circle and was ended. `answered_by` names model and host of a server that answered; `reuse_known` False: it does not say what
     it reused.
     """
 

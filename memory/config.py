@@ -237,6 +237,7 @@ class LearningConfig:
         yes_max: nodes answered yes, and wordings, that a cluster remembers.
         fragments_max: open fragments. Source: seed item G15.
         debt_intervals_max: intervals of what was read of one debt.
+        unclear_judges: judges remembered that had no clear answer to what is left of a debt; an older one is asked once more.
         anchors_max, anchor_window, anchor_windows: cap, nodes per window, and windows from which a node is far. Source: G14.
     """
 
@@ -255,6 +256,7 @@ class LearningConfig:
     yes_max: int = 32
     fragments_max: int = 512
     debt_intervals_max: int = 256
+    unclear_judges: int = 4
     anchors_max: int = 128
     anchor_window: int = 8
     anchor_windows: int = 2
@@ -295,7 +297,7 @@ class ExactConfig:
     door_min: float = 0.3
     edges_judged: int = 3
     entries_judged: int = 16
-    entries_checked: int = 3
+    entries_checked: int = 2
     anchors_judged: int = 4
     batch: int = 8
     scan_rows: int = 64

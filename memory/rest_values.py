@@ -37,7 +37,7 @@ class RestOutcome(StrEnum):
     EMPTY = "empty"
     """There was nothing to do."""
     UNSURE = "unsure"
-    """The judge was there and gave no answer to what is left: nothing changed."""
+    """Dream: all of it was read, and to what is left this judge has no clear answer. The debt is put aside; nothing is stained."""
     JUDGE_OUT = "judge_out"
     """The judge does not answer: nothing changed, try again after the back-off."""
     SUGGESTS = "suggests"
@@ -49,7 +49,10 @@ class RestOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamReport:
-    """One visit to one debt. `judged` were put before the judge, `answered` of them got a yes or no; `remaining` is unread still."""
+    """One visit to one debt. `judged` were put before the judge, `answered` of them got a yes or no; `remaining` is unread still.
+
+    `unclear` of them were read twice without a clear answer, and put aside with the debt.
+    """
 
     outcome: RestOutcome
     debt_id: DebtId | None = None
@@ -57,6 +60,7 @@ class DreamReport:
     answered: int = 0
     discoveries: tuple[NodeId, ...] = ()
     remaining: int = 0
+    unclear: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +77,7 @@ class RehearsalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SleepReport:
-    """A whole sleep. `retry_after_s` is when to try again after a failure (exponential), 0 when nothing failed."""
+    """A whole sleep. `unclear` notes were put aside without a clear answer. `retry_after_s` is when to try again after a failure (exponential), 0 when nothing failed."""
 
     outcome: RestOutcome
     visits: int = 0
@@ -82,6 +86,7 @@ class SleepReport:
     answered: int = 0
     discoveries: int = 0
     cleared: int = 0
+    unclear: int = 0
     debts_open: int = 0
     elapsed_s: float = 0.0
     retry_after_s: float = 0.0
@@ -105,6 +110,10 @@ class JournalKind(StrEnum):
     """Notes were judged for a question; a yes made a pointer."""
     DEBT_CLEARED = "debt_cleared"
     """As READ, and the debt is paid with it."""
+    PUT_ASIDE = "put_aside"
+    """A debt was read to its end, and what is left of it got no clear answer."""
+    REOPENED = "reopened"
+    """A debt that was put aside is owed again: another judge reads now."""
     REHEARSED = "rehearsed"
     """A question was posed ahead of time, and leads to its answer from now on."""
     POINTED = "pointed"
@@ -130,7 +139,7 @@ class JournalEntry:
 
     `yes` and `no` are the verdicts (of `no` at most `JournalFilter.nodes_max`; `no_count` are all), `sources` where the new
     pointers start, `debt_id` the debt it paid on. `record_id` is the node that was made. `new` means that it came after the
-    mark of `mark_journal_seen`.
+    mark of `mark_journal_seen`. `unclear` are notes without a clear answer (no more than of `no`; `unclear_count` are all).
     """
 
     id: int
@@ -148,6 +157,8 @@ class JournalEntry:
     record: str = ""
     undone: bool = False
     new: bool = False
+    unclear: tuple[JournalNode, ...] = ()
+    unclear_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 TERMS_VERSION = "1"
 
@@ -217,6 +218,7 @@ def is_question(text: str) -> bool:
     return bool(found) and all(_asks(s) for s in found)
 
 
+@lru_cache(maxsize=4096)  # a search asks it of hundreds of heads, mostly of the same ones
 def asks(text: str) -> bool:
     """True when some sentence of a text is a question, whatever the others are."""
     return any(_asks(s) for s in sentences(text))

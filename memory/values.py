@@ -585,7 +585,7 @@ class DebtState(StrEnum):
     WAITING = "waiting"
     STARTED = "started"
     UNSURE = "unsure"
-    """The judge was asked, and gave no answer to what is left."""
+    """All of it was read; what is left got no clear answer, and is put aside until another judge reads, or the user asks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -632,17 +632,26 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerSnapshot:
-    """Open debts in the order in which they are paid, and how many were ever cleared. `now_ms` is for their age."""
+    """Open debts in the order in which they are paid, and how many were ever cleared. `now_ms` is for their age.
+
+    `unclear` are owed no more: they were read, and what remains of each got no clear answer.
+    """
 
     open: tuple[Fragment, ...]
     cleared: int
     nodes: int
     now_ms: int = 0
+    unclear: tuple[Fragment, ...] = ()
 
     @property
     def remaining(self) -> int:
         """Places that are unread still, all debts together."""
         return sum(fragment.remaining for fragment in self.open)
+
+    @property
+    def unclear_notes(self) -> int:
+        """Places that were read without a clear answer."""
+        return sum(fragment.remaining for fragment in self.unclear)
 
 
 def debt_id(entry_seq: int, target_seq: int) -> DebtId:

@@ -57,7 +57,7 @@ class RestFlow(QObject):
         self._clock = clock
         self._status = RestStatus()
         self._ended: Callable[[], str] = str
-        self._debts_before = 0
+        self._owed_before = 0
         self._wish = 0
         self._closed = False
         self._activity = ActivityWatch(assistant.rest.activity, clock, self)
@@ -101,7 +101,7 @@ class RestFlow(QObject):
         before, self._status = self._status, status
         if before.phase is RestPhase.AWAKE and status.phase is not RestPhase.AWAKE:
             # Of the reports within one batch the first may be missing: what was owed before it counts.
-            self._debts_before = max(before.debts, status.debts)
+            self._owed_before = max(_owed(before), _owed(status))
         if before.phase is not RestPhase.AWAKE and status.phase is RestPhase.AWAKE:
             self._over(before, status)
         if before.news != status.news:
@@ -110,7 +110,7 @@ class RestFlow(QObject):
 
     def _over(self, before: RestStatus, status: RestStatus) -> None:
         if not before.asked:
-            paid = self._debts_before - status.debts
+            paid = self._owed_before - _owed(status)
             self._say(lambda: rest_words.slept_alone(before.phase, paid))
         self.ended.emit()
 
@@ -145,11 +145,11 @@ class RestFlow(QObject):
 
     def dream_all(self) -> None:
         """Visits until no debt is left."""
-        before = self._status.debts
+        before = _owed(self._status)
 
         async def work() -> Callable[[], str] | None:
             report = await self._assistant.rest.dream_all()
-            paid = before - self._assistant.rest.status().debts
+            paid = before - _owed(self._assistant.rest.status())
             return None if report is None else lambda: rest_words.dreamt_all(report, paid)
 
         self._ask("dream all", work)
@@ -198,3 +198,8 @@ class RestFlow(QObject):
             self._say(sentence)
         self.look()
         self.ended.emit()
+
+
+def _owed(status: RestStatus) -> int:
+    """A debt that was put aside is not paid by that."""
+    return status.debts + status.unclear

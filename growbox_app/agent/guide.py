@@ -10,7 +10,7 @@ import asyncio
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from growbox_app.agent import stages, survey
@@ -69,11 +69,13 @@ class Guide:
         if result.ok and deed.call.name == "file_read":
             for path in deed.plan.reads:
                 work.saw(shown(path, workspace), await asyncio.to_thread(_text, path))
-        changed = ""
+        changed, before = "", None
         for change in deed.plan.changes if result.ok else ():
             changed = shown(change.path, workspace)
+            before = None if change.before is None else text_file(change.before).text
             work.saw(changed, text_file(change.after or b"").text)
-        work.took(deed.call, ok=result.ok, text=result.text, path=changed, by_rule=by_rule)
+        came = partial(work.took, deed.call, ok=result.ok, text=result.text)
+        came(path=changed, before=before, by_rule=by_rule)
 
 
 async def guide_for(text: str, language: str, workspace: Workspace) -> Guide:

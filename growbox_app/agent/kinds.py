@@ -82,12 +82,23 @@ _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.[A-Za-z]\w{0,7}|(?:[\w.-]+/)+[\w.-]*"
 _COMMAND = re.compile(
     r"(?:python3? -m (?:pytest|unittest)[\w./ =:-]*|pytest[\w./ =:-]*|npm test|cargo test|go test [\w./]+|make \w+)"
 )
+_FUNCTION = re.compile(
+    r"(?:\bfunction\b|函数)\s*(?:called|named|名为|名叫|叫)?\s*([`“\"「]?)([A-Za-z_]\w*)(\([^()\n]*\))?"
+)
+_OBJECT = re.compile(
+    r"\b(?:put|write|fill|insert|enter|add|copy|set|use|change|update)\s+(?P<en>[^\n.,;:!?]{4,80}?)\s+(?:into|in|to|as|for|from|at)\b"
+    r"|[把将](?P<zh>[^\n，。；：！？]{2,40}?)(?:写进|写入|写到|填进|填入|填上|填到|放进|放到|加进|加入|加到|记入|记到|改成|改为|设为|设成|换成|复制到)",
+    re.IGNORECASE,
+)
 NAMES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What was asked. `files` of those named exist, `new_files` do not; `names` are identifiers and quoted words, in their order."""
+    """What was asked. `files` of those named exist, `new_files` do not; `names` are identifiers and quoted words, in their order.
+
+    `signature`: the function that is spoken of, with its parameters where they are given; empty where it has no name.
+    """
 
     text: str
     kind: Kind
@@ -97,11 +108,21 @@ class Request:
     names: tuple[str, ...]
     command: str
     wants_test: bool
+    signature: str = ""
 
 
 def kind_of(text: str) -> Kind:
     """The kind of work; the first rule that fits."""
     return next((kind for kind, words in _COMPILED if words.search(text)), Kind.OTHER)
+
+
+def object_of(text: str) -> str:
+    """What a request wants to be put somewhere, or changed: what stands between the verb and the place. Empty where there is no such part.
+
+    A request is about its file and its verb as much as about this; what was said of it before is found by it alone.
+    """
+    found = _OBJECT.search(text)
+    return (found["en"] or found["zh"]).strip() if found else ""
 
 
 def understood(text: str, files: Sequence[str]) -> Request:
@@ -117,7 +138,17 @@ def understood(text: str, files: Sequence[str]) -> Request:
         names=_names(text, {*named, *new}),
         command=command.group().strip(" .") if command else "",
         wants_test=bool(re.search(r"\btests?\b|测试", text, re.IGNORECASE)),
+        signature=_signature(text),
     )
+
+
+def _signature(text: str) -> str:
+    found = _FUNCTION.search(text)
+    if found is None:
+        return ""
+    quote, name, parameters = found.groups(default="")
+    is_name = quote or parameters or "_" in name or found.group().startswith("函数")
+    return name + (parameters if len(parameters) > 2 else "") if is_name else ""
 
 
 def _paths(

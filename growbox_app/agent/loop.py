@@ -22,6 +22,7 @@ from growbox_app.agent.context import ATTACHED, CITED, ContextAssembler, Window,
 from growbox_app.agent.deep_search import DeepSearches, advanced, cites_the_past
 from growbox_app.agent.guide import ANSWER_NOW, NO_CALL, Guide, guide_for, told
 from growbox_app.agent.hands import Deed, Hands
+from growbox_app.agent.kinds import object_of
 from growbox_app.agent.protocol import CallFilter, ToolCall, parse_tool_call
 from growbox_app.agent.turn import Turn, encode_trace
 from growbox_app.api import (
@@ -263,9 +264,11 @@ class AgentLoop:
                     yield event
             call = self._call_of(turn, context) if turn.move.may_call else None
             if call is None:
-                if turn.visible.strip() or turn.silent:
+                owed = turn.move.narrowed.must_call and self._parts.constrained
+                if turn.silent or (turn.visible.strip() and not owed):
                     return
-                turn.silent = True  # neither a word nor a call: asked once more
+                # Neither a word nor a call, or only the thought before one that never ended: asked once more.
+                turn.visible, turn.silent = before, True
                 continue
             turn.visible = before
             async with contextlib.aclosing(self._run_tool(turn, context, call)) as events:
@@ -520,6 +523,8 @@ class AgentLoop:
     def _unfit(self, turn: Turn, call: ToolCall, *, ends: bool) -> ExecutorResult | None:
         """Why a call is not performed; None: it is."""
         if not call.name:
+            if turn.guide is not None:
+                turn.guide.repeated(call)
             return CUT_OFF
         turn.performed += 1
         if ends and turn.performed > CHECKED_FROM_CALLS and not turn.checked:
@@ -664,11 +669,14 @@ def _with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
 
 
 def _parts_of(text: str) -> list[str]:
-    """The sentences of a question of several, asking ones first: a request beside it may drown what it asks."""
+    """What is tried alone: the sentences of a question of several, asking ones first, then what a request wants to be put somewhere.
+
+    A request beside a question may drown what it asks, and the place what is to stand there.
+    """
     parts = sentences(text)
-    if len(parts) < 2:
-        return []
-    return sorted(parts, key=lambda part: not asks(part))[:RECALL_PARTS_MAX]
+    found = sorted(parts, key=lambda part: not asks(part)) if len(parts) > 1 else []
+    wanted = object_of(text)
+    return [*found[:RECALL_PARTS_MAX], *([wanted] if wanted else [])]
 
 
 def _recall_operation(query: RecallQuery, engine: MemoryEngine) -> Operation[RecallResult]:

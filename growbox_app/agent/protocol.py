@@ -17,6 +17,7 @@ _THOUGHT = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DO
 _THINK = "<think"
 _DECODER = json.JSONDecoder(strict=False)
 _NAMES, _ARGUMENTS = ("name", "tool", "function"), ("arguments", "parameters", "args", "input")
+_TEXTS = frozenset({"old", "new", "content", "text"})
 ARGUMENT_CHARACTERS_MAX = 200_000
 
 
@@ -29,8 +30,11 @@ class ToolCall:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal calls, whatever the spacing and case of their arguments."""
-        folded = {key: " ".join(value.lower().split()) for key, value in self.arguments.items()}
+        """Equal for equal calls, whatever the spacing and case of their arguments; in a text that is written both count."""
+        folded = {
+            key: value.rstrip() if key in _TEXTS else " ".join(value.lower().split())
+            for key, value in self.arguments.items()
+        }
         return json.dumps([self.name, folded], sort_keys=True, ensure_ascii=False)
 
 

@@ -12,13 +12,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
 from growbox_app.agent.kinds import CHANGING, Kind, Request, understood
 from growbox_app.agent.protocol import ToolCall
+from growbox_app.agent.readings import (
+    DEFINED,
+    FAILURE_CHARACTERS_MAX,
+    body_of,
+    called_in,
+    case_begins,
+    decisive,
+    is_better,
+    is_comment,
+    meant,
+    only_match,
+    script_begins,
+    tally,
+)
 from growbox_app.agent.survey import PYTHON, Survey, is_test
 from growbox_app.executors.call_grammar import Narrowing, Passages
 from growbox_app.executors.syntax import BROKEN
@@ -34,20 +48,27 @@ OPENED_MAX = 3
 PASSAGE_LINES_MAX = 400
 LOOK_TOKENS, EDIT_TOKENS, WRITE_TOKENS = 160, 400, 800
 _LOOKING = frozenset({"code_search", "file_list", "file_read", "code_outline"})
+_CHANGES = frozenset({"file_edit", "file_write", "file_append"})
+_MAIN = {
+    "code_search": "pattern",
+    "code_outline": "path",
+    "file_list": "path",
+    "shell": "command",
+    "file_write": "content",
+    "file_append": "text",
+    "ask_user": "question",
+}
+"""The parameter of a tool whose text makes it another call."""
+_RAN = "exit code"
+"""How the result of a command begins that did run."""
+TRIES_MAX = 2
+"""Edits of one line that were taken back before it is left alone."""
 _OPTIONAL = frozenset({"path", "first", "last"})
 _ERRORS = r"error|exception|fatal|fail|traceback|critical|错误|异常|失败"
 _RUNNERS = {".py": PYTHON, ".sh": "sh", ".js": "node"}
 _TRACE = re.compile(r'File "([^"\n]+)", line (\d+)|([\w./\\-]+\.\w{1,5}):(\d+)')
-_NUMBER = re.compile(r"^\d+[:|-] ?")
-_ERROR = re.compile(
-    r"\w*(?:Error|Exception)\b.*[:：]|\berror\b *(?:\[\w+\])?:|\bpanic|\bfatal|错误|异常",
-    re.IGNORECASE,
-)
-FAILURE_CHARACTERS_MAX = 200
 AROUND_LINES = 12
 HEAT_STEP, HEAT_MAX = 0.3, 0.9
-_DEFINED = r"(?:\b(?:def|class|function|func|fn|struct|interface|enum|type|const|let|var)\s+{name}\b|^\s*{name}\s*(?::[^=]+)?=)"
-"""A definition, in the languages that people mostly write."""
 
 
 class Stage(StrEnum):
@@ -98,6 +119,15 @@ class Work:
     _failed_checks: int = 0
     _passed: bool = False
     _spent: set[tuple[str, str]] = field(default_factory=set)
+    _tried: dict[str, dict[str, None]] = field(default_factory=dict)
+    _edits: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    _fresh: set[tuple[str, str]] = field(default_factory=set)
+    _last: tuple[ToolCall, str, str] | None = None
+    _taken_back: bool = False
+    _whole: bool = True
+    _failing: tuple[int, int] | None = None
+    _suspects: frozenset[str] = frozenset()
+    _only: tuple[str, str, str] | None = None
 
     # -- what is done by rule ---------------------------------------------------------------------
     def next_call(self) -> ToolCall | None:
@@ -133,7 +163,7 @@ class Work:
     def _search(self, name: str) -> None:
         """Where a name is defined comes before where it is used."""
         if self.request.kind is Kind.FIND and name.isidentifier():
-            pattern = _DEFINED.format(name=name)
+            pattern = DEFINED.format(name=name)
             self._call("code_search", pattern=pattern, regex="true")
         else:
             self._call("code_search", pattern=name)
@@ -163,25 +193,38 @@ class Work:
         self._texts[path] = text
 
     def took(
-        self, call: ToolCall, *, ok: bool, text: str, path: str = "", by_rule: bool = False
+        self,
+        call: ToolCall,
+        *,
+        ok: bool,
+        text: str,
+        path: str = "",
+        before: str | None = None,
+        by_rule: bool = False,
     ) -> None:
-        """A call has ended, with this for the model; `path` is what it changed."""
+        """A call has ended, with this for the model; `path` is what it changed, `before` that file's text until then."""
+        if by_rule and call.name in _CHANGES:
+            self._taken_back = ok
+        else:
+            changes = call.name in _CHANGES
+            self._note(call)
+            self._came(call, ok=ok and bool(path or not changes), text=text, by_rule=by_rule)
+            if changes and ok and path:
+                self._wrote(call, path, before, text)
+        self._settle()
+
+    def _came(self, call: ToolCall, *, ok: bool, text: str, by_rule: bool) -> None:
+        """What a call's result says; one that left a file as it was is none that went well."""
         kind = self.request.kind
         self._failures += not ok
         self._in_vain = 0 if ok else self._in_vain + 1
         if call.name == "shell" or kind is Kind.EXPLAIN:
-            self._failure = _decisive(text) or self._failure
+            self._failure = decisive(text) or self._failure
         match call.name:
             case "shell":
                 self._ran(ok=ok, text=text)
-            case "file_edit" | "file_write" | "file_append":
-                self._wrote(path or call.arguments.get("path", ""), ok=ok)
-                if call.name == "file_edit" and not ok:
-                    self._spend(call)  # the same again would fail again
-                if BROKEN in text:
-                    self._failure = text.split(BROKEN, 1)[1].strip()[:FAILURE_CHARACTERS_MAX]
-                    self._failed_checks += 1
-                    self._queue.clear()  # it would only fail
+            case "file_edit" if not ok:
+                self._spend(call)  # the same again would fail again
             case "code_search" if ok:
                 self._searched(call, text)
                 self._found |= by_rule and kind is Kind.FIND and self._looks > 0
@@ -190,13 +233,36 @@ class Work:
                 self._found |= ok and kind in (Kind.EXPLAIN, Kind.SUMMARISE) and by_rule
             case _:
                 pass
-        if not self._queue:
-            self.stage = self._stage()
 
     def repeated(self, call: ToolCall) -> None:
-        """The model made a call again that had brought nothing: an edit of this passage is not offered any more."""
+        """The model made a call again that had brought nothing, or one that broke off: it is not offered any more."""
         self._in_vain += 1
-        self._spend(call)
+        self._note(call)
+        if call.name == "file_edit":
+            self._spend(call)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Where the work stands now; where no change is left to be tried, it ends."""
+        if self._queue:
+            return
+        self.stage = self._stage()
+        if self.stage in (Stage.EDIT, Stage.TEST) and not self._edit_tools():
+            self.stage = Stage.ANSWER
+
+    def _note(self, call: ToolCall) -> None:
+        """What was tried is not written again: a call that is made twice is no call that the grammar knows."""
+        arguments = call.arguments
+        if call.name in _MAIN:
+            tried = self._tried.setdefault(call.name, {})
+            tried[arguments.get(_MAIN[call.name], "")] = None
+        elif call.name == "file_read":
+            self._tried.setdefault(call.name, {})[arguments.get("path", "")] = None
+        elif call.name == "file_edit":
+            self._bar(arguments.get("path", ""), arguments.get("old", ""), arguments.get("new", ""))
+
+    def _bar(self, path: str, old: str, new: str) -> None:
+        self._edits.setdefault((path, old.strip()), {})[new] = None
 
     def _spend(self, call: ToolCall) -> None:
         old = call.arguments.get("old", "").strip()
@@ -204,11 +270,32 @@ class Work:
 
     def _ran(self, *, ok: bool, text: str) -> None:
         if self._changed:
-            self._failed_checks = 0 if ok else self._failed_checks + 1
             self._passed = ok
-            return
-        if self.request.kind is Kind.FIX and not ok:
+            self._failed_checks = 0 if ok else self._failed_checks + 1
+            if not ok and text.startswith(_RAN):
+                self._compare(tally(text))
+        elif self.request.kind is Kind.FIX and not ok:
+            self._failing = tally(text) if text.startswith(_RAN) else None
+            self._suspects = called_in(text)
             self._read_suspects(text)
+
+    def _compare(self, now: tuple[int, int]) -> None:
+        """A change that brought nothing does not stay: the next one would build on it."""
+        if self._failing is None or is_better(now, self._failing):
+            self._failing = now
+        else:
+            self._take_back()
+
+    def _take_back(self) -> None:
+        """Writes the file as it was before the last edit, by the same hands as any change."""
+        if self._last is None or self.request.kind not in (Kind.FIX, Kind.ADD):
+            return
+        (call, path, before), self._last = self._last, None
+        old = call.arguments.get("old", "")
+        if len(self._edits.get((path, old.strip()), ())) >= TRIES_MAX:
+            self._spend(call)
+        self._queue.clear()
+        self._call("file_write", path=path, content=before)
 
     def _read_suspects(self, text: str) -> None:
         """What a failure names, and what a test that it names is a test of."""
@@ -236,18 +323,39 @@ class Work:
             if PurePosixPath(file).stem == stem and not is_test(file)
         ]
 
-    def _wrote(self, path: str, *, ok: bool) -> None:
-        if not ok:
-            return
+    def _wrote(self, call: ToolCall, path: str, before: str | None, text: str) -> None:
+        """A file was changed: what it was before is not written again, and what follows from it is called."""
         self._changed[path] = None
+        self._taken_back = False
         self._spent = {spent for spent in self._spent if spent[0] != path}
+        for name in _MAIN.keys() - _CHANGES:
+            self._tried.pop(name, None)
+        if call.name == "file_edit":
+            old, new = call.arguments.get("old", ""), call.arguments.get("new", "")
+            self._bar(path, new, old)
+            self._fresh.add((path, new.strip()))
+        self._last = None if before is None else (call, path, before)
+        self._whole = BROKEN not in text
+        if not self._whole:
+            self._failure = text.split(BROKEN, 1)[1].strip()[:FAILURE_CHARACTERS_MAX]
+            self._failed_checks += 1
+            self._take_back()
+        else:
+            self._follow(path)
+
+    def _follow(self, path: str) -> None:
+        """What is called behind a change."""
         kind = self.request.kind
         if kind is Kind.RENAME and self.request.names:
             self._call("code_search", pattern=self.request.names[0])
         elif kind is Kind.SCRIPT and PurePosixPath(path).suffix in _RUNNERS:
             runner = _RUNNERS[PurePosixPath(path).suffix]
             self._call("shell", command=self.request.command or f"{runner} {path}")
-        elif kind is Kind.FIX or (kind is Kind.ADD and not self._lacks_test()):
+        elif kind is Kind.ADD and self._lacks_test():
+            place = self._test_place()
+            if place in self.survey.files and place not in self._texts:
+                self._call("file_read", path=place)
+        elif kind in (Kind.FIX, Kind.ADD):
             self._check()
 
     def _check(self) -> None:
@@ -266,6 +374,7 @@ class Work:
     def _searched(self, call: ToolCall, text: str) -> None:
         matched = [line for line in text.split("\n") if line in self.survey.files]
         self._looks += bool(matched) or not text.startswith("no match")
+        self._only = only_match(text, self.survey.files)
         if self.request.kind is Kind.RENAME and self.request.names:
             if call.arguments.get("pattern") == self.request.names[0]:
                 before, self._left = self._left, tuple(matched)
@@ -310,10 +419,10 @@ class Work:
             return self._rename_stage()
         if not self._changed:
             return Stage.LOOK if self._needs_look() else Stage.EDIT
+        if kind is Kind.ADD and self._lacks_test() and self._whole:
+            return Stage.TEST
         if self._failed_checks:
             return Stage.EDIT
-        if kind is Kind.ADD and self._lacks_test():
-            return Stage.TEST
         if kind is Kind.SCRIPT and not self._passed:
             return Stage.VERIFY
         return Stage.ENOUGH if kind is Kind.CHANGE else Stage.ANSWER
@@ -335,7 +444,9 @@ class Work:
     def move(self) -> Move:
         """What makes sense now."""
         heat = min(HEAT_STEP * (self._in_vain + self._failed_checks), HEAT_MAX)
-        return replace(self._move(), heat=heat)
+        move = self._move()
+        tried = {name: {_MAIN[name]: tuple(t)} for name, t in self._tried.items() if name in _MAIN}
+        return replace(move, heat=heat, narrowed=replace(move.narrowed, tried=tried))
 
     def _move(self) -> Move:
         match self.stage:
@@ -355,12 +466,14 @@ class Work:
 
     def _look(self, *, must: bool) -> Move:
         tools = set(_LOOKING)
+        if "" in self._tried.get("file_list", {}):
+            tools.discard("file_list")  # it has no argument that could be another one
         paths: dict[str, Sequence[str]] = {"file_read": self._unread()}
         passages: Mapping[str, Passages] = {}
         if self.request.kind is Kind.CHANGE and self._changed:
             tools = {"file_edit", "file_read"}
-            paths["file_edit"] = tuple(self._texts)
-            passages = self._passages(self._texts)
+            passages = self._edit_passages(tuple(self._texts))
+            paths["file_edit"] = tuple(passages)
         narrowed = Narrowing(
             tools=frozenset(tools | self._asking()),
             paths=self._known(paths),
@@ -371,31 +484,82 @@ class Work:
         return Move(narrowed=narrowed, tokens=LOOK_TOKENS if must else 0)
 
     def _edit(self) -> Move:
-        kind, tools = self.request.kind, {"file_edit"}
-        editable = self._editable()
-        paths: dict[str, Sequence[str]] = {"file_edit": editable}
-        if kind in (Kind.FIX, Kind.CHANGE) and self._looks < LOOKS_MAX + OPENED_MAX:
-            tools.add("file_read")
-            paths["file_read"] = self._unread()
-        new = self._new_paths()
-        if new or not editable:
-            tools.add("file_write")
-            paths |= {"file_write": new} if new else {}
-        if kind is Kind.ADD:
-            tools.add("file_append")
-            paths["file_append"] = editable
-        if kind is Kind.SCRIPT:
-            tools.discard("file_edit")
+        tools = self._edit_tools()
+        paths = dict(tools)
+        paths |= dict.fromkeys(self._asking())
+        known = {name: files for name, files in paths.items() if files is not None}
         narrowed = Narrowing(
-            tools=frozenset(tools | self._asking()),
-            paths=self._known(paths),
-            passages=self._edit_passages(editable),
+            tools=frozenset(paths),
+            paths=self._known(known),
+            passages=self._edit_passages(known.get("file_edit", ())),
+            begins=self._begins(),
             optional=_OPTIONAL,
-            fixed={"every": "true"} if kind is Kind.RENAME else {},
+            fixed={"every": "true"} if self.request.kind is Kind.RENAME else {},
             must_call=True,
         )
-        writes = tools & {"file_write", "file_append"}
+        writes = tools.keys() & {"file_write", "file_append"}
         return Move(narrowed=narrowed, tokens=WRITE_TOKENS if writes else EDIT_TOKENS)
+
+    def _edit_tools(self) -> Mapping[str, Sequence[str] | None]:
+        """Tools that can change something now, and the files that each may name (None: any)."""
+        kind, editable, new = self.request.kind, self._editable(), self._new_paths()
+        place = self._appended()
+        if place:
+            return {"file_append": (place,)}
+        tools: dict[str, Sequence[str] | None] = {}
+        passages = self._edit_passages(editable)
+        if kind is not Kind.SCRIPT and passages:
+            tools["file_edit"] = tuple(passages)
+        if kind in (Kind.FIX, Kind.CHANGE) and self._looks < LOOKS_MAX + OPENED_MAX:
+            tools |= {"file_read": self._unread()} if self._unread() else {}
+        if new or not editable:
+            tools["file_write"] = new or None
+        if kind is Kind.ADD and editable:
+            tools["file_append"] = editable
+        return tools
+
+    def _appended(self) -> str:
+        """The file at whose end a new function, or a test beside others, belongs; empty where that is not known."""
+        if self.request.kind is not Kind.ADD:
+            return ""
+        if self.stage is Stage.TEST:
+            place = self._test_place()
+            return place if place in self._texts else ""
+        files = [path for path in self.request.files if path in self._texts and not is_test(path)]
+        name = self._new_name
+        if not name or len(files) != 1 or not files[0].endswith(".py"):
+            return ""
+        known = any(body_of([name], text.split("\n")) for text in self._texts.values())
+        return "" if known else files[0]
+
+    @property
+    def _new_name(self) -> str:
+        return self.request.signature.partition("(")[0]
+
+    def _begins(self) -> Mapping[str, Mapping[str, str]]:
+        """How new text begins, as far as that follows from the wish."""
+        if self.request.kind is Kind.SCRIPT:
+            scripts = [path for path in self._new_paths() if path.endswith(".py")]
+            text = script_begins(self.request.files) if scripts else ""
+            return {"file_write": {"content": text}} if text else {}
+        if self.request.kind is not Kind.ADD or not self._new_name:
+            return {}
+        if self.stage is Stage.TEST:
+            return self._test_begins()
+        if not self._appended():
+            return {}
+        signature = self.request.signature
+        head = f"{signature}:\n    " if signature.endswith(")") else f"{signature}("
+        return {"file_append": {"text": f"\n\ndef {head}"}}
+
+    def _test_begins(self) -> Mapping[str, Mapping[str, str]]:
+        place = self._test_place()
+        if not place.endswith(".py") or not self._module():
+            return {}
+        old = self._texts.get(place, "")
+        unittest = "import unittest" in old if old else "pytest" not in self._test_command
+        text = case_begins(self._module(), self._new_name, unittest=unittest, is_new=not old)
+        return {"file_append": {"text": text}} if old else {"file_write": {"content": text}}
 
     def _editable(self) -> tuple[str, ...]:
         kind = self.request.kind
@@ -415,44 +579,72 @@ class Work:
             return new or tuple(self._changed)
         tests = tuple(path for path in new if is_test(path))
         if self.stage is Stage.TEST:
-            return tests or self._test_place()
+            place = self._test_place()
+            return tests or ((place,) if place and place not in self.survey.files else ())
         return tuple(path for path in new if path not in tests)
 
-    def _test_place(self) -> tuple[str, ...]:
-        """Where the project's own habit puts the test of what was changed."""
+    def _test_place(self) -> str:
+        """Where the project's own habit puts the test of what was changed; empty where that is not known."""
         changed = next((path for path in self._changed if path.endswith(".py")), "")
         if not changed:
-            return ()
+            return ""
         others = [file for file in self.survey.files if is_test(file)]
         folder = str(PurePosixPath(others[0]).parent) if others else "."
         name = f"test_{PurePosixPath(changed).stem}.py"
-        place = name if folder == "." else f"{folder}/{name}"
-        return (place,) if place not in self.survey.files else ()
+        return name if folder == "." else f"{folder}/{name}"
 
     def _edit_passages(self, editable: Sequence[str]) -> Mapping[str, Passages]:
+        """The files of these in which a line is left to be changed."""
+        names = self.request.names
         if self.request.kind is Kind.RENAME:
-            name = Passages(lines=self.request.names[:1], starts=(0,))
-            return dict.fromkeys(editable, name)
-        return self._passages({path: self._texts[path] for path in editable})
+            becomes = names[1] if len(names) == 2 else ""
+            name = Passages(lines=names[:1], starts=(0,), becomes=becomes)
+            left = [path for path in editable if (path, names[0]) not in self._spent]
+            return dict.fromkeys(left, name)
+        found = {path: self._passages(path) for path in editable}
+        return {path: passages for path, passages in found.items() if passages.starts}
 
-    def _passages(self, texts: Mapping[str, str]) -> Mapping[str, Passages]:
-        found: dict[str, Passages] = {}
-        for path, text in texts.items():
-            lines = text.split("\n")[:PASSAGE_LINES_MAX]
-            places = Counter(line.strip() for line in text.split("\n"))
-            starts = [
-                at
-                for at, line in enumerate(lines)
-                if line.strip() and (path, line.strip()) not in self._spent
-            ]
-            # A line that stands at several places names none of them.
-            starts = [at for at in starts if places[lines[at].strip()] == 1] or starts
-            keeps = self.request.kind is Kind.CHANGE
-            found[path] = Passages(lines=lines, starts=starts, keeps_keys=keeps)
-        return found
+    def _passages(self, path: str) -> Passages:
+        text = self._texts[path]
+        lines = text.split("\n")[:PASSAGE_LINES_MAX]
+        places = Counter(line.strip() for line in text.split("\n"))
+        starts = [
+            at
+            for at, line in enumerate(lines)
+            if line.strip() and (path, line.strip()) not in self._spent
+        ]
+        # A line that stands at several places names none of them.
+        starts = [at for at in starts if places[lines[at].strip()] == 1] or starts
+        return Passages(
+            lines=lines,
+            starts=self._likely(path, lines, starts),
+            keeps_keys=self.request.kind is Kind.CHANGE,
+            tried={line: tuple(texts) for (at, line), texts in self._edits.items() if at == path},
+        )
+
+    def _likely(self, path: str, lines: Sequence[str], starts: Sequence[int]) -> Sequence[int]:
+        """Of the lines that can be changed those that are most likely meant: settings that are named, code that a failure names."""
+        better: tuple[Collection[int], ...] = ()
+        if self.request.kind is Kind.CHANGE:
+            left = [at for at in starts if (path, lines[at].strip()) not in self._fresh]
+            better = (meant(self._wish, lines, left), left)
+        elif self.request.kind is Kind.FIX:
+            code = {at for at in starts if not is_comment(lines[at])}
+            better = (code & body_of(self._suspects, lines), code)
+        chosen = ([at for at in starts if at in some] for some in better)
+        return next((found for found in chosen if found), starts)
+
+    @property
+    def _wish(self) -> str:
+        """What was asked without the files that it names."""
+        text = self.request.text
+        for path in self.request.files:
+            text = text.replace(path, " ").replace(PurePosixPath(path).name, " ")
+        return text
 
     def _unread(self) -> tuple[str, ...]:
-        return tuple(file for file in self.survey.files if file not in self._texts)
+        looked = self._texts.keys() | self._tried.get("file_read", {}).keys()
+        return tuple(file for file in self.survey.files if file not in looked)
 
     def _known(self, paths: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
         """Only where all files are known is one of them the only choice."""
@@ -463,7 +655,7 @@ class Work:
         }
 
     def _asking(self) -> set[str]:
-        return {"ask_user"} if self._failures >= 2 else set()
+        return {"ask_user"} if self._failures >= 2 and "ask_user" not in self._tried else set()
 
     # -- what is said to the model --------------------------------------------------------------------
     def hint(self) -> tuple[str, Mapping[str, str]]:
@@ -475,27 +667,42 @@ class Work:
             "old": names[0] if names else "",
             "new": names[1] if len(names) > 1 else "",
             "files": ", ".join(self._left),
-            "path": ", ".join(self._new_paths()) or ", ".join(self._editable()),
+            "path": self._appended() or ", ".join(self._new_paths() or self._editable()),
+            **dict(zip(("file", "line", "said"), self._only or ("", "", ""), strict=True)),
             "module": self._module(),
+            "signature": self.request.signature,
             "failure": self._failure,
             "wish": self.request.text[:WISH_CHARACTERS_MAX],
         }
+        return self._sentence(), fields
+
+    def _sentence(self) -> str:
         kind = self.request.kind.value
         match self.stage:
-            case Stage.ANSWER if self._failed_checks:
-                return "gave_up", fields
+            case Stage.EDIT if self._taken_back:
+                return f"{kind}_back"
             case Stage.EDIT if self._failed_checks:
-                return f"{kind}_again", fields
+                return f"{kind}_again"
+            case Stage.EDIT if self._appended():
+                return "add_append"
             case Stage.ENOUGH if self._changed:
-                return "changed", fields
-            case Stage.ANSWER if self._changed:
-                return "done", fields
-            case Stage.ANSWER | Stage.ENOUGH if self.request.kind in CHANGING:
-                return "unchanged", fields
+                return "changed"
             case Stage.ANSWER:
-                return f"{kind}_enough", fields
+                return self._last_sentence()
+            case Stage.ENOUGH if self.request.kind in CHANGING:
+                return "unchanged"
             case stage:
-                return f"{kind}_{stage.value}", fields
+                return f"{kind}_{stage.value}"
+
+    def _last_sentence(self) -> str:
+        if self._failed_checks or (self._changed and self._left):
+            return "gave_up"
+        if self._changed:
+            return "done"
+        if self.request.kind in CHANGING:
+            return "unchanged"
+        one = self._only is not None and self.request.kind is Kind.FIND
+        return "find_only" if one else f"{self.request.kind.value}_enough"
 
     def _module(self) -> str:
         """How a test imports what was changed."""
@@ -516,14 +723,6 @@ def begin(text: str, survey: Survey, *, about_the_past: bool = False) -> Work | 
     work._open()
     work.stage = work._stage()
     return work
-
-
-def _decisive(text: str) -> str:
-    """The last line that names an error; small models find it only when it stands at the end."""
-    lines = [_NUMBER.sub("", line).strip() for line in text.split("\n")]
-    return next((line for line in reversed(lines) if _ERROR.search(line)), "")[
-        :FAILURE_CHARACTERS_MAX
-    ]
 
 
 def _is_log(path: str) -> bool:

@@ -67,7 +67,7 @@ class Turn:
         return delta.text
 
     def add_cost(self, done: p.DoneChat) -> None:
-        """Adds the figures of one generation; the first one's reuse and first token are the turn's."""
+        """Adds the figures of one generation; the first one's reuse and first token are the turn's, and the last one's end."""
         before = self.stats
         first = before.prompt_tokens == 0
         self.stats = replace(
@@ -83,7 +83,7 @@ class Turn:
             rounds=before.rounds + 1,
             read_tokens=before.read_tokens + done.prompt_tokens - done.reused_tokens,
             kept_tokens=before.kept_tokens + done.reused_tokens,
-            degenerate=before.degenerate or done.reason == "loop",
+            degenerate=done.reason == "loop",
         )
 
     def keep(self, call: ToolCalled) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 
 from growbox_app.executors.base import Executor, Parameter
 
@@ -30,14 +30,17 @@ class Narrowing:
     """What a call may be now.
 
     `tools`: only these (None: all). `paths`: for a tool the only files it may name. `passages`: for a file the lines that file_edit may take
-    for `old`, with the numbers (from 0) of lines where it may begin. `optional`: the only optional parameters that are offered (None: all);
-    `fixed`: parameters whose value is settled, as JSON. `must_call`: the grammar begins with the answer, after a thought of at most
-    `thought` characters that begins with `opening`; otherwise it waits for the trigger.
+    for `old`, with the numbers (from 0) of lines where it may begin. `tried`: for a tool and a parameter of it the texts that are not
+    written again, with or without blanks behind them; `begins`: for a tool and a parameter how its text begins. `optional`: the only optional
+    parameters that are offered (None: all); `fixed`: parameters whose value is settled, as JSON. `must_call`: the grammar begins with the
+    answer, after a thought of at most `thought` characters that begins with `opening`; otherwise it waits for the trigger.
     """
 
     tools: frozenset[str] | None = None
     paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
     passages: Mapping[str, Passages] = field(default_factory=dict)
+    tried: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
+    begins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     optional: frozenset[str] | None = None
     fixed: Mapping[str, str] = field(default_factory=dict)
     must_call: bool = False
@@ -47,11 +50,17 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passages:
-    """The lines of a file, and where a passage may begin. With `keeps_keys` a line `key = value` is replaced by one of the same key."""
+    """The lines of a file, and where a passage may begin.
+
+    With `keeps_keys` a line `key = value` is replaced by one of the same key. `tried`: for a line without its indentation what it has been
+    before or was to become, which is not written again; `becomes`: what any of them becomes, where that is settled.
+    """
 
     lines: Sequence[str]
     starts: Sequence[int]
     keeps_keys: bool = False
+    tried: Mapping[str, Collection[str]] = field(default_factory=dict)
+    becomes: str = ""
 
 
 def call_grammar(executors: Mapping[str, Executor], narrowed: Narrowing) -> str:
@@ -94,20 +103,39 @@ def _call(executor: Executor, narrowed: Narrowing) -> list[str]:
     head = _literal(f'{{"name": "{name}", "arguments": {{')
     parameters = _offered(executor.parameters, narrowed)
     paths = narrowed.paths.get(name)
+    values, rules = _written(executor, narrowed)
     if paths is None or "path" not in parameters:
-        return [f'call-{rule} ::= {head} {_arguments(parameters, narrowed.fixed)} "}}}}"']
+        arguments = _arguments(parameters, narrowed.fixed, values)
+        return [f'call-{rule} ::= {head} {arguments} "}}}}"', *rules]
     rest = {n: p for n, p in parameters.items() if n != "path"}
     if name == "file_edit" and _fits(paths, narrowed.passages):
         rest = {n: p for n, p in rest.items() if n not in ("old", "new")}
         places, rules = _places(paths, narrowed.passages)
     else:
-        places, rules = " | ".join(_literal(json.dumps(p, ensure_ascii=False)) for p in paths), []
-    tail = _arguments(rest, narrowed.fixed, behind=True)
+        places = " | ".join(_literal(json.dumps(p, ensure_ascii=False)) for p in paths)
+    tail = _arguments(rest, narrowed.fixed, values, behind=True)
     return [
         f'call-{rule} ::= {head} "\\"path\\": " {rule}-place {tail} "}}}}"',
         f"{rule}-place ::= {places}",
         *rules,
     ]
+
+
+def _written(executor: Executor, narrowed: Narrowing) -> tuple[Mapping[str, str], list[str]]:
+    """For parameters whose text begins in a certain way or is none of some: what spells it, and its rules."""
+    tried, begins = narrowed.tried.get(executor.name, {}), narrowed.begins.get(executor.name, {})
+    values: dict[str, str] = {}
+    rules: list[str] = []
+    for name in (name for name in executor.parameters if name in {*tried, *begins}):
+        rule, opening = f"{_rule(executor.name)}-{_rule(name)}", begins.get(name, "")
+        texts = [t[len(opening) :] for t in tried.get(name, ()) if t.startswith(opening)]
+        if sum(map(len, texts)) > OTHER_CHARACTERS_MAX:
+            texts = []
+        values[name] = f"{_inner_quoted(opening)} {rule}"
+        firsts = [line.group() for text in texts if (line := _FIRST_LINE.match(text))]
+        # What follows a given opening is the text's own: it goes another way at once, instead of only in its last word.
+        rules += _none_of(rule, firsts, leaves=False) if opening else _none_of(rule, texts)
+    return values, rules
 
 
 def _offered(parameters: Mapping[str, Parameter], narrowed: Narrowing) -> Mapping[str, Parameter]:
@@ -128,7 +156,7 @@ def _fits(paths: Sequence[str], passages: Mapping[str, Passages]) -> bool:
 def _places(paths: Sequence[str], passages: Mapping[str, Passages]) -> tuple[str, list[str]]:
     """A path and one line of that file, with or without its indentation; then what it becomes, which is something else."""
     places: list[str] = []
-    rules: list[str] = [_REST]
+    rules: list[str] = []
     size = sum(len(passages[path].lines[at]) for path in paths for at in passages[path].starts)
     for number, path in enumerate(paths):
         found = passages[path]
@@ -136,72 +164,108 @@ def _places(paths: Sequence[str], passages: Mapping[str, Passages]) -> tuple[str
         places.append(f"{head} old-{number}")
         begins = []
         for at in found.starts:
-            keyed = _keyed(found.lines[at]) if found.keeps_keys else ""
             rule = f"other-{number}-{at}" if size <= OTHER_CHARACTERS_MAX else ""
-            begins.append(keyed or _replaced(found.lines[at], rule))
-            if rule and not keyed:
-                rules += _other(rule, found.lines[at])
+            spelled, more = _replaced(found, at, rule)
+            begins.append(spelled)
+            rules += more
         rules.append(f"old-{number} ::= " + " | ".join(begins))
     return " | ".join(places), rules
 
 
-def _replaced(line: str, rule: str) -> str:
+def _replaced(found: Passages, at: int, rule: str) -> tuple[str, list[str]]:
+    """A line with or without its indentation, and what it becomes; without a rule for that, it may be anything."""
+    line = found.lines[at]
     bare = line.lstrip()
     indent = line[: len(line) - len(bare)]
+    texts = found.tried.get(bare.rstrip(), ())
+    tried = ["", *texts, *(indent + text.lstrip() for text in texts)]
+    key = _key(line) if found.keeps_keys else ""
+    if found.becomes:
+        return (
+            f"{_inner(line)} {_NEW} {_literal(json.dumps(found.becomes, ensure_ascii=False))}",
+            [],
+        )
+    if key:
+        rule = rule or f"other-{at}"
+        values = [text[len(key) :] for text in (line, *tried) if text.startswith(key)]
+        rules = _none_of(f"{rule}-value", [*values, ""])
+        return f"{_inner(line)} {_NEW} {_inner_quoted(key)} {rule}-value", rules
     if not rule:
         before = f"{_inner(indent)}? " if indent else ""
-        return f"{before}{_inner(bare)} {_NEW} text"
-    whole = f'{_inner(line)} {_NEW} "\\"" {rule}'
-    return f'{whole} | {_inner(bare)} {_NEW} "\\"" {rule}-bare' if indent else whole
+        return f"{before}{_inner(bare)} {_NEW} text", []
+    spelled, rules = f'{_inner(line)} {_NEW} "\\"" {rule}', _none_of(rule, [line, *tried])
+    if indent:
+        spelled += f' | {_inner(bare)} {_NEW} "\\"" {rule}-bare'
+        rules += _none_of(
+            f"{rule}-bare", [bare, *(text.lstrip() for text in tried)], indented=False
+        )
+    return spelled, rules
 
 
-def _other(rule: str, line: str) -> list[str]:
-    """The rest of a JSON string that is not this line: it leaves it at one place, ends before it, or goes on behind it.
+def _none_of(
+    rule: str, texts: Collection[str], *, indented: bool = True, leaves: bool = True
+) -> list[str]:
+    """The rest of a JSON string that is none of these, nor one of them with blanks behind it: a tree of their characters.
 
-    `<rule>-bare` is the same without the indentation, and has none of its own.
+    At each branch it goes elsewhere, ends where none of them ends, or goes on as one of them does; not `indented`: it begins with no space; not
+    `leaves`: it does not begin with any of them, either.
     """
-    rules: list[str] = []
-    units = _UNIT.findall(json.dumps(line, ensure_ascii=False)[1:-1])
-    indent = len(_UNIT.findall(json.dumps(line[: len(line) - len(line.lstrip())])[1:-1]))
-    for at, unit in enumerate(units):
-        here = rule if at == 0 else f"{rule}-{at}"
-        same = f"{_literal(unit)} {rule}-{at + 1}"
-        ends = '"\\"" | ' if at else ""
-        rules.append(f"{here} ::= {ends}{_away(unit)} | {same}")
-        if indent and at == indent:
-            rules.append(f"{rule}-bare ::= {_away(unit, ' ')} | {same}")
-    return [*rules, f"{rule}-{len(units)} ::= char rest"]
+    spelled = {
+        tuple(_UNIT.findall(json.dumps(t.rstrip(), ensure_ascii=False)[1:-1])) for t in texts
+    }
+    waiting, numbers, rules = [(rule, spelled)], count(1), []
+    while waiting:
+        name, tails = waiting.pop()
+        branches: dict[str, set[tuple[str, ...]]] = {}
+        for tail in tails:
+            if tail:
+                branches.setdefault(tail[0], set()).add(tail[1:])
+        ends = () in tails
+        parts = [] if ends else ['"\\""']
+        parts.append("ends solid rest" if ends and not branches else _away(branches, indented))
+        for unit, rest in sorted(branches.items()):
+            if not leaves and () in rest:
+                continue
+            waiting.append((f"{rule}-{next(numbers)}", rest))
+            parts.append(f"{_literal(unit)} {waiting[-1][0]}")
+        rules.append(f"{name} ::= " + " | ".join(parts))
+        indented = True
+    return rules
 
 
-def _away(unit: str, but: str = "") -> str:
-    """Anything but this unit of a JSON string, and not these characters; then what may follow."""
-    if unit.startswith("\\"):
-        escapes = "".join(e for e in _ESCAPES if e != unit[1]).replace("\\", "\\\\")
-        return f'[^{but}"\\\\\\x00-\\x1f] rest | "\\\\" [{escapes}] rest'
-    return f'[^{but}{_in_class(unit)}"\\\\\\x00-\\x1f] rest | "\\\\" ["\\\\/nrt] rest'
+def _away(units: Collection[str], indented: bool) -> str:
+    """Anything but these units of a JSON string; then what may follow."""
+    but = "" if indented else " "
+    plain = "".join(_in_class(unit) for unit in sorted(units) if not unit.startswith("\\"))
+    barred = {unit[-1] for unit in units if unit.startswith("\\") or unit == "/"}
+    escapes = "".join(e for e in _ESCAPES if e not in barred).replace("\\", "\\\\")
+    tag = "" if "<" in units else " | tag rest"
+    return f'[^{but}{plain}"\\\\\\x00-\\x1f<] rest | "\\\\" [{escapes}] rest{tag}'
 
 
 def _in_class(character: str) -> str:
     return f"\\x{ord(character):02x}" if character in "]\\^-[" else character
 
 
-def _keyed(line: str) -> str:
-    """A line `key = value` and what it becomes: the same key with something else; empty for another line."""
+def _key(line: str) -> str:
+    """What stands before the value in a line `key = value`; empty for another line."""
     found = _KEY.match(line)
-    if found is None or not line[found.end() :].strip():
-        return ""
-    indent, key = found.groups()
-    return f'{_inner(line)} {_NEW} {_inner_quoted(indent + key)} char{{1,200}} "\\""'
+    return "" if found is None or not line[found.end() :].strip() else found.group()
 
 
 def _arguments(
-    parameters: Mapping[str, Parameter], fixed: Mapping[str, str], *, behind: bool = False
+    parameters: Mapping[str, Parameter],
+    fixed: Mapping[str, str],
+    values: Mapping[str, str],
+    *,
+    behind: bool = False,
 ) -> str:
     """Required parameters first, in their order, then each optional one or none: one spelling for each call.
 
     Args:
         parameters: those to spell.
         fixed: parameters with a settled value.
+        values: what spells the value of a parameter, where it is not of its kind.
         behind: there is one before them already.
     """
     required = [(n, p) for n, p in parameters.items() if p.required or n in fixed]
@@ -211,11 +275,12 @@ def _arguments(
     parts = []
     commas = chain((", " if behind else "",), repeat(", "))
     for name, parameter in required:
-        value = _literal(fixed[name]) if name in fixed else _value(parameter)
+        value = _literal(fixed[name]) if name in fixed else values.get(name, _value(parameter))
         parts.append(f"{_literal(f'{next(commas)}{json.dumps(name)}: ')} {value}")
     for name, parameter in optional:
         comma = ", " if required or behind else ""
-        parts.append(f"({_literal(f'{comma}{json.dumps(name)}: ')} {_value(parameter)})?")
+        value = values.get(name, _value(parameter))
+        parts.append(f"({_literal(f'{comma}{json.dumps(name)}: ')} {value})?")
     return " ".join(parts)
 
 
@@ -246,15 +311,38 @@ def _inner_quoted(text: str) -> str:
 
 _UNIT = re.compile(r"\\u[0-9a-f]{4}|\\.|[^\\]", re.DOTALL)
 _ESCAPES = '"\\/nrt'
-_REST = 'rest ::= char* "\\""'
 _NEW = _literal('", "new": ')
 _KEY = re.compile(r"""^(\s*)((?:[-*]\s+)?["']?[\w.\-]+["']?\s*[:=：]\s*)""")
+_FIRST_LINE = re.compile(r"\s*[^\s][^\n]*")
+_STRAY = "tool_"
+"""How no tag in a text of a call begins: a model that forgot the quotation mark goes on with tags until it is stopped."""
+
+
+def _tags() -> list[str]:
+    """`tag` is a "<" and what may follow: anything but the rest of such a tag. "<" before the end of a text is not in it."""
+    states = ["tag-0", *(f"tag-{number}" for number in range(1, len(_STRAY)))]
+    rules = ['tag ::= "<" tag-0']
+    for at, state in enumerate(states):
+        slash = "/" if at == 0 else ""
+        parts = [f'[^{_STRAY[at]}{slash}"\\\\\\x00-\\x1f<]', "escape", "tag"]
+        parts += [f'"{_STRAY[at]}" {states[at + 1]}'] if at + 1 < len(states) else []
+        parts += [f'"/" {state}'] if slash else []
+        rules.append(f"{state} ::= " + " | ".join(parts))
+    return rules
+
+
 _VALUES = (
     'string ::= "\\"" char{1,240} "\\""',
-    'text ::= "\\"" char* "\\""',
+    'text ::= "\\"" rest',
+    'rest ::= lines (char lines)* "<"? "\\""',
+    'lines ::= ("\\\\" "n"){0,4}',
     "integer ::= [0-9]{1,7}",
     'number ::= "-"? [0-9]{1,15} ("." [0-9]{1,15})?',
     'boolean ::= "true" | "false"',
-    'char ::= [^"\\\\\\x00-\\x1f] | "\\\\" ["\\\\/nrt]',
+    'escape ::= "\\\\" ["\\\\/nrt]',
+    'char ::= [^"\\\\\\x00-\\x1f<] | "\\\\" ["\\\\/rt] | tag',
+    'ends ::= " "{0,4} lines',
+    'solid ::= [^ "\\\\\\x00-\\x1f<] | "\\\\" ["\\\\/] | tag',
+    *_tags(),
 )
-"""Rules named by `ParameterKind`, and what they are made of."""
+"""Rules named by `ParameterKind`, and what they are made of. Empty lines come to an end: `lines` are a few."""

@@ -79,7 +79,8 @@ class RestPlan:
 class RestStatus:
     """What the background mind does, or what comes next: `coming` in `in_s` seconds, because of `reason`.
 
-    `judged`, `discoveries` and `remaining` are those of the visit that runs, `debts` and `fatigue` of the last look, `news` the
+    `judged`, `discoveries` and `remaining` are those of the visit that runs, `debts` (and those put aside as `unclear`) and `fatigue`
+    of the last look, `news` the
     journal's entries that the user has not seen. `asked` tells that the user began what runs.
     """
 
@@ -89,6 +90,7 @@ class RestStatus:
     reason: RestReason = RestReason.RESTED
     in_s: float = 0.0
     debts: int = 0
+    unclear: int = 0
     fatigue: float = 0.0
     judged: int = 0
     discoveries: int = 0

@@ -78,6 +78,8 @@ def summary(
         lines.append(tr("cli.rest.debt", left=left, size=size, question=question))
     if len(ledger.open) > _DEBTS_SHOWN:
         lines.append(tr("cli.rest.more", count=f"{len(ledger.open) - _DEBTS_SHOWN:,}"))
+    if ledger.unclear:
+        lines.append(counted(tr, "cli.rest.unclear", ledger.unclear_notes))
     parts = {"total": fatigue.total, "miss": fatigue.miss, "eviction": fatigue.eviction}
     figures = {name: f"{value:.2f}" for name, value in (parts | {"debt": fatigue.debt}).items()}
     what = doing(status, tr) or coming(status, tr, paused=paused)

@@ -22,7 +22,7 @@ from growbox_app.api import AppEvent, MemoryChanged, RestChanged
 from growbox_app.memory_service import MemoryService, Priority
 from growbox_app.rest.arbiter import Arbiter, Claim, Interrupted
 from growbox_app.rest.machine import Machine
-from growbox_app.rest.schedule import RestPhase, RestPlan, RestStatus, Seen, plan
+from growbox_app.rest.schedule import RestPhase, RestPlan, RestReason, RestStatus, Seen, plan
 from growbox_app.settings.store import SettingsStore
 from growbox_app.tasks import TaskGroup
 from memory.errors import MemoryEngineError
@@ -33,6 +33,7 @@ from memory.rest_values import (
     BACKGROUND,
     DreamReport,
     FlywheelReport,
+    GoalKind,
     NapReport,
     RestOutcome,
     SleepReport,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TICK_S = 5.0
+LOOK_S = 600.0
+"""So often it is asked whether another judge reads now; it costs no judgement."""
 RETRY_S = 60.0
 """After an outage that the engine says nothing about (a full disk)."""
 
@@ -75,7 +78,8 @@ class Rest:
         self._slept_since_use = False
         self._fruitless = 0
         self._goals = 0
-        self._debts = 0
+        self._debts = self._unclear = 0
+        self._look_s = 0.0
         self._fatigue = 0.0
         self._on_battery = self._busy = False
         self._task: asyncio.Task[Any] | None = None
@@ -138,6 +142,7 @@ class Rest:
             reason=coming.reason,
             in_s=coming.in_s,
             debts=self._debts,
+            unclear=self._unclear,
             fatigue=self._fatigue,
         )
 
@@ -187,6 +192,8 @@ class Rest:
             await self._look()
             coming = self._plan()
             self._tell()
+            if coming.reason in (RestReason.RESTED, RestReason.GOALS) and self._unclear:
+                await self._look_who_judges()
             if coming.phase is RestPhase.AWAKE or coming.in_s > 0 or self._task is not None:
                 return
             if coming.phase is RestPhase.SLEEPING:
@@ -194,18 +201,26 @@ class Rest:
             else:
                 await self._unasked(RestPhase.LEARNING, Claim.FLYWHEEL, self._learn)
 
+    async def _look_who_judges(self) -> None:
+        """A debt that one model had no clear answer to is owed to another one."""
+        now_s = self._parts.clock.monotonic_s()
+        if now_s >= self._look_s:
+            self._look_s = now_s + LOOK_S
+            await self._drive(_reopen)
+
     async def _look(self) -> None:
         machine = self._parts.machine
         self._on_battery = await asyncio.to_thread(machine.on_battery)
         self._busy = await asyncio.to_thread(machine.busy)
 
-        def look(engine: MemoryEngine) -> tuple[int, float, int, int]:
+        def look(engine: MemoryEngine) -> tuple[int, int, float, int, int]:
             goals = sum(goal.enabled for goal in engine.goals())
-            debts = len(engine.ledger().open)
-            return debts, engine.fatigue().total, goals, engine.journal_unseen()
+            ledger = engine.ledger()
+            debts, unclear = len(ledger.open), len(ledger.unclear)
+            return debts, unclear, engine.fatigue().total, goals, engine.journal_unseen()
 
         found = await self._memory.call(look, Priority.BACKGROUND)
-        self._debts, self._fatigue, self._goals, unseen = found
+        self._debts, self._unclear, self._fatigue, self._goals, unseen = found
         self._status = replace(self._status, news=unseen)
 
     def _plan(self) -> RestPlan:
@@ -271,6 +286,7 @@ class Rest:
             phase=phase,
             asked=asked,
             debts=self._debts,
+            unclear=self._unclear,
             fatigue=self._fatigue,
             news=self._status.news,
         )
@@ -300,14 +316,19 @@ class Rest:
         except MemoryEngineError:
             self._retry_s = self._parts.clock.monotonic_s() + RETRY_S
             raise
-        brought = report.knowledge_id is not None or report.proposal_id is not None
+        tested = (
+            report.goal is not None and report.goal.kind is GoalKind.TEST
+        )  # nothing new by that
+        concluded = report.knowledge_id is not None and not tested
+        brought = concluded or report.proposal_id is not None
         self._fruitless = 0 if brought else self._fruitless + 1
 
     async def _dream_on(self) -> DreamReport:
         fruitless = 0
         while True:
             report: DreamReport = await self._drive(partial(_dream, None))
-            fruitless = 0 if report.answered else fruitless + 1
+            fruitful = report.answered or report.outcome is RestOutcome.UNSURE  # put aside
+            fruitless = 0 if fruitful else fruitless + 1
             ended = report.outcome not in (RestOutcome.DONE, RestOutcome.PARTLY, RestOutcome.UNSURE)
             if ended or fruitless > max(1, self._status.debts):
                 return report
@@ -324,6 +345,10 @@ class Rest:
 
 def _dream(debt: DebtId | None, engine: MemoryEngine) -> Operation[DreamReport]:
     return engine.dream(debt)
+
+
+def _reopen(engine: MemoryEngine) -> Operation[int]:
+    return engine.reopen_debts()
 
 
 def _sleep(engine: MemoryEngine) -> Operation[SleepReport]:

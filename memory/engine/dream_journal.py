@@ -6,7 +6,7 @@ at once or – after a crash in between – at the next start. A conclusion that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -21,6 +21,7 @@ from memory.rest_values import (
     JournalNode,
     JournalPage,
 )
+from memory.storage.intervals import Intervals, size
 from memory.storage.learning_log import LearningEvent, LearningKind, LogFilter, Reading
 from memory.storage.stores import Stores
 from memory.text import title
@@ -44,6 +45,10 @@ class _Names:
     by_seq: Mapping[int, Node]
     seen: int
     nodes_max: int
+
+    def at(self, spans: Intervals) -> Iterator[Node | None]:
+        """The first nodes of some places."""
+        return (self.by_seq.get(seq) for seq in islice(_places(spans), self.nodes_max))
 
 
 class DreamJournal:
@@ -96,7 +101,9 @@ class DreamJournal:
             reading = event.reading or Reading()
             queries |= {event.query, reading.asked, reading.cluster}
             ids |= {*event.sources, *event.targets}
-            seqs |= {*reading.yes, *islice(_places(reading), nodes_max)}
+            for spans in (reading.no, reading.unclear):
+                seqs |= {*islice(_places(spans), nodes_max)}
+            seqs |= {*reading.yes}
         nodes = self._stores.timeline.nodes(sorted(ids))
         found = (self._stores.timeline.node_at(seq) for seq in sorted(seqs))
         return _Names(
@@ -111,24 +118,24 @@ class DreamJournal:
         reading = event.reading or Reading()
         record = event.kind is LearningKind.KNOWLEDGE
         made = names.by_id.get(event.targets[0]) if record and event.targets else None
-        kind = _KINDS.get(event.kind, JournalKind.POINTED)
-        places = islice(_places(reading), names.nodes_max)
         return JournalEntry(
             id=event.id,
             at_ms=event.created_at_ms,
             cause=event.cause,
-            kind=JournalKind.DEBT_CLEARED if reading.paid else kind,
+            kind=_kind(event.kind, reading),
             question=names.queries.get(reading.asked or event.query, ""),
             judge=reading.judge,
             yes=() if record else self._nodes(names.by_id.get(i) for i in event.targets),
-            no=self._nodes(names.by_seq.get(seq) for seq in places),
-            no_count=sum(last - first + 1 for first, last in reading.no),
+            no=self._nodes(names.at(reading.no)),
+            no_count=size(reading.no),
             sources=self._nodes(names.by_id.get(i) for i in event.sources),
             debt_id=None if reading.debt is None else debt_id(*reading.debt),
             record_id=None if made is None else made.id,
             record="" if made is None else made.content,
             undone=event.undone,
             new=event.cause in BACKGROUND and event.id > names.seen,
+            unclear=self._nodes(names.at(reading.unclear)),
+            unclear_count=size(reading.unclear),
         )
 
     def _nodes(self, nodes: Iterable[Node | None]) -> tuple[JournalNode, ...]:
@@ -158,5 +165,13 @@ class DreamJournal:
         return True
 
 
-def _places(reading: Reading) -> Iterable[int]:
-    return (seq for first, last in reading.no for seq in range(first, last + 1))
+def _kind(kind: LearningKind, reading: Reading) -> JournalKind:
+    if reading.paid:
+        return JournalKind.DEBT_CLEARED
+    if reading.unclear:
+        return JournalKind.PUT_ASIDE
+    return JournalKind.REOPENED if reading.reopened else _KINDS.get(kind, JournalKind.POINTED)
+
+
+def _places(spans: Intervals) -> Iterator[int]:
+    return (seq for first, last in spans for seq in range(first, last + 1))

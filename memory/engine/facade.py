@@ -467,6 +467,11 @@ class MemoryEngine:
 
     # --- rest
 
+    def reopen_debts(self) -> Operation[int]:
+        """Debts that were put aside and whose judge has changed are owed again; how many. It costs no judgement."""
+        self._guard()
+        return (yield from self.forgetting.unless_forgotten(self._resting.dreamer.reopen(), 0))
+
     def dream(self, debt: DebtId | None = None) -> Operation[DreamReport]:
         """One bounded visit to a debt; None: to the next one of the queue."""
         self._guard()
@@ -580,7 +585,7 @@ class MemoryEngine:
     def ledger(self) -> LedgerSnapshot:
         """Open debts: what jumps skipped unread."""
         self._guard()
-        return ledger_snapshot(self._stores, self._resting.dreamer.state)
+        return ledger_snapshot(self._stores)
 
     def stains(self) -> StainSnapshot:
         """What of the timeline was read, and how thoroughly."""

@@ -328,7 +328,10 @@ def _unlearnt(event: LearningEvent, gone: _Gone, heirs: dict[int, int]) -> Learn
 def _unread(reading: Reading, gone: _Gone) -> Reading:
     seqs = frozenset(gone.seqs)
     if reading.debt is not None and not seqs.isdisjoint(reading.debt):
-        reading = msgspec.structs.replace(reading, debt=None, passed=(), paid=False)
+        judge = "" if reading.unclear else reading.judge  # it said nothing else with this
+        reading = msgspec.structs.replace(
+            reading, judge=judge, debt=None, passed=(), paid=False, unclear=(), reopened=False
+        )
     return msgspec.structs.replace(
         reading,
         yes=_others(reading.yes, seqs),

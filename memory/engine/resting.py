@@ -102,9 +102,10 @@ class Resting:
         recaller.cache.accesses.extend(mark == "+" for mark in _window(stores)[1])
 
     def dream(self, debt: DebtId | None) -> Operation[DreamReport]:
-        """One visit by hand: where all debts are stuck, the judge is asked anew."""
+        """One visit by hand; where none is open, those that another judge has put aside are."""
         if debt is None and self.dreamer.next() is None:
             self.dreamer.new_round()
+            yield from self.dreamer.reopen()
         return (yield from self.dreamer.visit(debt))
 
     def nap(self) -> NapReport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory.storage import intervals, pointer_records
@@ -25,27 +25,29 @@ from memory.values import (
 )
 
 
-def ledger_snapshot(
-    stores: Stores, state: Callable[[pointer_records.Fragment, int], DebtState]
-) -> LedgerSnapshot:
-    """Open fragments in the order in which they are paid, with what is still unread of each."""
+def ledger_snapshot(stores: Stores) -> LedgerSnapshot:
+    """Open fragments in the order in which they are paid, then those put aside, with what is still unread of each."""
     ledger = stores.pointers.ledger()
-    texts = stores.log.texts([f.query for f in ledger.fragments])
-    names = _titles_at(stores, {seq for f in ledger.fragments for seq in (f.entry, f.target)})
+    fragments = (*ledger.fragments, *ledger.unclear)
+    texts = stores.log.texts([f.query for f in fragments])
+    names = _titles_at(stores, {seq for f in fragments for seq in (f.entry, f.target)})
     read: dict[int, Intervals] = {}
-    for fragment in ledger.fragments:
+    for fragment in fragments:
         if fragment.query not in read:
             read[fragment.query] = answered(stores.pointers.cluster(fragment.query))
-    shown = [_fragment(f, texts, names, read[f.query]) for f in ledger.fragments]
+    shown = [_fragment(f, texts, names, read[f.query]) for f in fragments]
+    owed = len(ledger.fragments)
     return LedgerSnapshot(
-        open=tuple(
-            replace(debt, state=state(fragment, debt.remaining))
-            for fragment, debt in zip(ledger.fragments, shown, strict=True)
-        ),
+        open=tuple(replace(debt, state=_begun(debt)) for debt in shown[:owed]),
+        unclear=tuple(replace(debt, state=DebtState.UNSURE) for debt in shown[owed:]),
         cleared=ledger.cleared,
         nodes=stores.timeline.count(),
         now_ms=stores.clock.now_ms(),
     )
+
+
+def _begun(debt: Fragment) -> DebtState:
+    return DebtState.WAITING if debt.remaining == debt.size else DebtState.STARTED
 
 
 def _fragment(

@@ -131,22 +131,31 @@ class ExactSearch:
         return self._stores.pointers.cluster(run.cluster).books.get(run.judge, Book())
 
     def _find_cluster(self, run: Run) -> None:
-        """The wordings that this one is counted with; None where it is the first."""
-        log, pointers = self._stores.log, self._stores.pointers
-        clusters, vector = pointers.clusters(), run.question.vector
+        """The wordings that this one is counted with: those of the nearest that was judged before; None where it is the first."""
+        log, homes = self._stores.log, self._homes()
         run.wording = log.known(run.question.text)
-        if run.wording in clusters:
-            run.cluster = run.wording
+        if run.wording in homes:
+            run.cluster = homes[run.wording]
             return
-        if run.wording is not None:
-            books = ((c, b) for c in clusters for b in pointers.cluster(c).books.values())
-            run.cluster = next((c for c, b in books if run.wording in b.asked), None)
-        if run.cluster is None and vector is not None:
-            likeness = log.likeness(clusters, vector)
-            learning = self._stores.config.learning
-            found = matched(run.question.text, log.texts(clusters), likeness, learning)
-            if found is not None:
-                run.cluster, run.same = found.query, found.same
+        vector, learning = run.question.vector, self._stores.config.learning
+        if vector is None:
+            return
+        recent = list(homes)[-learning.clusters_compared :]
+        texts, likeness = log.texts(recent), log.likeness(recent, vector)
+        found = matched(run.question.text, texts, likeness, learning)
+        if found is not None:
+            run.cluster, run.same = homes[found.query], found.same
+            run.wording = found.query if found.same else run.wording
+
+    def _homes(self) -> dict[int, int]:
+        """The cluster of each wording that was judged, those of the cluster used last at the end."""
+        pointers = self._stores.pointers
+        homes: dict[int, int] = {}
+        for cluster in pointers.clusters():
+            books = pointers.cluster(cluster).books.values()
+            homes.update((asked, cluster) for book in books for asked in book.asked)
+            homes[cluster] = cluster
+        return homes
 
     # --- stages
 

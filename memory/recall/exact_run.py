@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from memory.errors import require
 from memory.recall.evidence import Evidence
-from memory.recall.heading import HEADING_VERSION, headed
+from memory.recall.heading import HEADING_VERSION, headed, in_context
 from memory.recall.hybrid import Candidate
 from memory.recall.pointer_walk import Question
 from memory.requests import Judgement, NeedVerdicts, Operation, Verdict
@@ -46,12 +46,19 @@ class Teacher(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lead:
-    """A node to be judged or returned, and the nodes whose pointers led to it."""
+    """A node to be judged or returned, and the nodes whose pointers led to it. `around` (before, after) is for a second look."""
 
     node: Node
     sources: tuple[NodeId, ...] = ()
     similarity: float | None = None
     lexical: float | None = None
+    around: tuple[Node | None, Node | None] | None = None
+
+    def text(self, question: str) -> str:
+        """What the judge reads of it."""
+        if self.around is None:
+            return headed(self.node, question)
+        return in_context(self.node, *self.around, question)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +179,7 @@ class Court:
         text = run.question.text
         reply = yield NeedVerdicts(
             query=text,
-            candidates=tuple((lead.node.id, headed(lead.node, text)) for lead in batch),
+            candidates=tuple((lead.node.id, lead.text(text)) for lead in batch),
         )
         judgement = self._hear(run, reply)
         if judgement is not None:
@@ -201,11 +208,21 @@ class Court:
         )
         self._tell(run, reading)
 
-    def pass_over(self, run: Run, places: Intervals) -> None:
-        """What is left of a debt can be no answer now: it is paid."""
+    def settle(self, run: Run, passed: Intervals, unclear: Intervals) -> None:
+        """A debt is read to its end: what `passed` can be no answer now; with anything `unclear` it is put aside, else it is paid."""
+        if run.debt is not None:
+            judge = run.judge if unclear else ""
+            debt = (run.debt.entry, run.debt.target)
+            paid = not unclear
+            self._tell(
+                run, Reading(judge=judge, debt=debt, passed=passed, paid=paid, unclear=unclear)
+            )
+
+    def reopen(self, run: Run) -> None:
+        """A debt that was put aside is owed again: another judge reads now."""
         if run.debt is not None:
             debt = (run.debt.entry, run.debt.target)
-            self._tell(run, Reading(debt=debt, passed=places, paid=True))
+            self._tell(run, Reading(debt=debt, reopened=True))
 
     def _tell(self, run: Run, reading: Reading) -> None:
         """Nothing was found by this, but there is something to remember."""

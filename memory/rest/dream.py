@@ -3,8 +3,12 @@
 What is left of the fragment is cut into spans, the span with the best candidate is read first, at most `dream_nodes` nodes per visit.
 Reading and learning are those of a search of the past (`Court`): relevant → edge from the entry, only answered nodes are stained,
 one event per batch. The event carries the debt's progress and moves it to the end of the queue, so that a kill loses at most the
-batch in flight and nothing is paid twice. An unknown verdict and a judge who is out change nothing; what the judge was unsure of
-is not asked again before `new_round`. Source: design 4.6, G27 without the defects 1.12-3b, -4 and -5.
+batch in flight and nothing is paid twice. A judge who is out changes nothing.
+
+An unknown verdict stains nothing and refuses nothing. When all of the debt was read, the nodes that got one are looked at once more,
+among their neighbours. What is unknown then has no answer from this judge, who would say the same for ever: the debt is put aside
+with an event of its own. Searches read those nodes as before; another judge (`reopen`) or the user opens the debt again.
+Source: design 4.6, G27 without the defects 1.12-3b, -4 and -5.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Final
 from memory.config import RagMode
 from memory.events import RestProgress
 from memory.recall.evidence import Evidence
-from memory.recall.exact_run import Court, Debt, Run, Teacher
+from memory.recall.exact_run import Court, Debt, Lead, Run, Teacher
 from memory.recall.hybrid import Candidate, HybridSearch
 from memory.recall.neighbour_cache import NeighbourCache
 from memory.recall.past_scan import Batch, PastScan
@@ -31,10 +35,19 @@ from memory.storage.pointer_records import Book, Fragment
 from memory.storage.reading_fold import answered
 from memory.storage.stores import Stores
 from memory.text import any_terms
-from memory.values import DebtId, DebtState, ExactQuery, Way, debt_id
+from memory.values import DebtId, ExactQuery, Node, Way, debt_id
 
 _UNLIMITED: Final = 1 << 30  # the visit counts for itself
 Name = tuple[int, int]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Looks:
+    """Of which nodes of a debt a judge was unsure, at the first look and at the second."""
+
+    judge: str = ""
+    once: set[int] = field(default_factory=set)
+    twice: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +57,7 @@ class _Visit:
     fragment: Fragment
     run: Run
     before: int
+    looks: _Looks = field(default_factory=_Looks)
     spans: list[Batch] = field(default_factory=list)
     complete: bool = False
 
@@ -62,10 +76,8 @@ class Dreamer:
         self._court = Court(stores, teacher)
         linear = replace(config, vectors=replace(config.vectors, rag_mode=RagMode.LINEAR))
         self._search = HybridSearch(replace(stores, config=linear))
-        self._unsure: dict[Name, set[int]] = {}
-        self._stuck: dict[
-            Name, int
-        ] = {}  # what was left of a debt when no answer came to any of it
+        self._looks: dict[Name, _Looks] = {}
+        self._stuck: dict[Name, int] = {}  # what was left of a debt when a visit changed nothing
 
     # --- the queue
 
@@ -77,16 +89,8 @@ class Dreamer:
         return None
 
     def new_round(self) -> None:
-        """What the judge was unsure of may be asked again."""
-        self._unsure.clear()
+        """What was stuck – a pointer store that could not be written – may be tried again."""
         self._stuck.clear()
-
-    def state(self, fragment: Fragment, left: int) -> DebtState:
-        """For showing the ledger; `left` places of it are unread."""
-        if self._stuck.get(fragment.name) == left:
-            return DebtState.UNSURE
-        low, high = fragment.gap
-        return DebtState.WAITING if left == high - low + 1 else DebtState.STARTED
 
     def _is_stuck(self, fragment: Fragment) -> bool:
         stuck = self._stuck.get(fragment.name)
@@ -100,14 +104,28 @@ class Dreamer:
         return intervals.remaining(fragment.gap, self._covered(fragment))
 
     def _open(self, name: Name) -> Fragment | None:
-        fragments = self._stores.pointers.ledger().fragments
-        return next((f for f in fragments if f.name == name), None)
+        """A debt as it is now, also one that was put aside."""
+        ledger = self._stores.pointers.ledger()
+        return next((f for f in (*ledger.fragments, *ledger.unclear) if f.name == name), None)
 
     def _wanted(self, debt: DebtId | None) -> Fragment | None:
         if debt is None:
             return self.next()
-        fragments = self._stores.pointers.ledger().fragments
-        return next((f for f in fragments if debt_id(*f.name) == debt), None)
+        ledger = self._stores.pointers.ledger()
+        every = (*ledger.fragments, *ledger.unclear)
+        return next((f for f in every if debt_id(*f.name) == debt), None)
+
+    def reopen(self) -> Operation[int]:
+        """Debts that were put aside, and that the judge of their question has not read, are owed again; how many."""
+        opened = 0
+        for fragment in self._stores.pointers.ledger().unclear:
+            run = self._begin(fragment).run
+            yield from self._court.convene(run)
+            now = self._open(fragment.name)
+            if run.trusted and now is not None and now.judges and run.judge not in now.judges:
+                self._court.reopen(run)
+                opened += 1
+        return opened
 
     # --- a visit
 
@@ -117,9 +135,10 @@ class Dreamer:
         if fragment is None:
             return DreamReport(outcome=RestOutcome.EMPTY, debt_id=debt)
         visit = self._begin(fragment)
+        yield from self._court.convene(visit.run)
+        self._remember(visit)
         yield from self._survey(visit)
-        if visit.spans:
-            yield from self._court.convene(visit.run)
+        if visit.spans or self._unsure(visit):
             if not visit.run.trusted:
                 absent = not visit.run.judge
                 return self._report(
@@ -127,7 +146,17 @@ class Dreamer:
                 )
             yield from self._order(visit)
             yield from self._read(visit)
+            yield from self._look_again(visit)
         return self._finish(visit)
+
+    def _remember(self, visit: _Visit) -> None:
+        """Whom this judge was unsure of; what another one has said of them is nothing to it."""
+        known = self._looks.get(visit.fragment.name)
+        if known is not None and visit.run.judge in ("", known.judge):
+            visit.looks = known
+        elif visit.run.judge:
+            visit.looks = self._looks[visit.fragment.name] = _Looks(judge=visit.run.judge)
+        visit.run.seen |= visit.looks.once
 
     def _begin(self, fragment: Fragment) -> _Visit:
         stores = self._stores
@@ -146,7 +175,6 @@ class Dreamer:
             newest=stores.timeline.last_seq(),
             cluster=fragment.query,
             book=Book(no=self._covered(fragment)),
-            seen=set(self._unsure.get(fragment.name, ())),
             cause=Cause.DREAM,
             debt=Debt(entry=fragment.entry, target=fragment.target),
         )
@@ -204,6 +232,50 @@ class Dreamer:
             if leads:
                 yield replace(span, leads=leads)
 
+    def _unread(self, visit: _Visit, left: Intervals) -> bool:
+        """Whether there is more of it than was read: beyond the spans, or in them."""
+        return not visit.complete or any(
+            lead.node.seq not in visit.run.seen
+            and intervals.holding(left, lead.node.seq) is not None
+            for span in visit.spans
+            for lead in span.leads
+        )
+
+    def _unsure(self, visit: _Visit) -> list[Node]:
+        """Newest first, what is left of it unknown after one look; what can be no answer any more is none of them."""
+        fragment = self._open(visit.fragment.name)
+        left = () if fragment is None else self._left(fragment)
+        seqs = [s for s in visit.run.seen if intervals.holding(left, s) is not None]
+        visit.looks.once = set(seqs)
+        nodes = self._stores.timeline.recallable(seqs) if seqs else {}
+        return [nodes[s] for s in sorted(nodes, reverse=True) if s not in visit.looks.twice]
+
+    def _look_again(self, visit: _Visit) -> Operation[None]:
+        """When all was read once: what is unknown is read once more, among its neighbours."""
+        run, most = visit.run, self._config.dream_nodes
+        while run.trusted and run.judged < most:
+            fragment = self._open(visit.fragment.name)
+            if fragment is None or self._unread(visit, self._left(fragment)):
+                return
+            nodes = self._unsure(visit)[: min(self._config.dream_batch, most - run.judged)]
+            if not nodes:
+                return
+            leads = [Lead(node=node, around=self._around(visit, node)) for node in nodes]
+            yield from self._court.judge(run, leads, way=Way.SCAN, reason="dream")
+            if run.judge:
+                visit.looks.twice |= {node.seq for node in nodes}
+            self._tell(visit)
+
+    def _around(self, visit: _Visit, node: Node) -> tuple[Node | None, Node | None]:
+        """Its neighbours. One that answers by itself would answer for this node too, and is left out; so is the question."""
+        books = self._stores.pointers.cluster(visit.fragment.query).books.values()
+        answers = {seq for book in books for seq, _ in book.yes}
+        before, after = (
+            None if n is None or n.seq in answers or n.id == visit.run.query.question_id else n
+            for n in self._stores.timeline.neighbours(node)
+        )
+        return before, after
+
     def _tell(self, visit: _Visit) -> None:
         fragment = self._open(visit.fragment.name)
         self._stores.sink.emit(
@@ -221,32 +293,38 @@ class Dreamer:
 
     def _finish(self, visit: _Visit) -> DreamReport:
         run, name = visit.run, visit.fragment.name
+        unsure = self._unsure(visit)
         fragment = self._open(name)
         left = () if fragment is None else self._left(fragment)
-        unsure = {seq for seq in run.seen if intervals.holding(left, seq) is not None}
-        unread = any(
-            intervals.holding(left, lead.node.seq) is not None
-            for span in visit.spans
-            for lead in span.leads
-        )
-        if left and visit.complete and not unread and not unsure:
-            self._court.pass_over(run, left)
-            left = ()
-        self._note(name, left, unsure)
-        if not left:
-            return self._report(visit, RestOutcome.DONE)
-        if run.answered and intervals.size(left) < visit.before:
-            return self._report(visit, RestOutcome.PARTLY)
-        if not run.judge and visit.spans:
-            return self._report(visit, RestOutcome.JUDGE_OUT)
-        self._stuck[name] = intervals.size(left)
-        return self._report(visit, RestOutcome.UNSURE)
-
-    def _note(self, name: Name, left: Intervals, unsure: set[int]) -> None:
+        if fragment is not None and left and not unsure and not self._unread(visit, left):
+            return self._settle(visit, fragment, left)
         self._stuck.pop(name, None)
-        self._unsure.pop(name, None)
-        if left and unsure:
-            self._unsure[name] = unsure
+        if not left:
+            self._looks.pop(name, None)
+            return self._report(visit, RestOutcome.DONE)
+        if run.judge and not run.judged:
+            self._stuck[name] = intervals.size(left)
+        fewer = run.answered and intervals.size(left) < visit.before
+        heard = run.judge or fewer
+        return self._report(visit, RestOutcome.PARTLY if heard else RestOutcome.JUDGE_OUT)
+
+    def _settle(self, visit: _Visit, fragment: Fragment, left: Intervals) -> DreamReport:
+        """All was read: it is paid, or put aside for what is unclear. A debt that this judge has put aside already stays as it is."""
+        pointers, name = self._stores.pointers, fragment.name
+        nodes = self._stores.timeline.recallable(sorted(visit.looks.twice))
+        unclear = intervals.of(s for s in nodes if intervals.holding(left, s) is not None)
+        if unclear and not visit.run.trusted:
+            return self._report(visit, RestOutcome.JUDGE_OUT)
+        passed = tuple(p for part in left for p in intervals.remaining(part, unclear))
+        aside = fragment in pointers.ledger().unclear and visit.run.judge in fragment.judges
+        if passed or not aside:
+            self._court.settle(visit.run, passed, unclear)
+        self._looks.pop(name, None)
+        self._stuck.pop(name, None)
+        if any(f.name == name for f in pointers.ledger().fragments):
+            self._stuck[name] = intervals.size(left)  # the event is durable, and not folded
+        outcome = RestOutcome.UNSURE if unclear else RestOutcome.DONE
+        return replace(self._report(visit, outcome), unclear=intervals.size(unclear))
 
     def _report(self, visit: _Visit, outcome: RestOutcome) -> DreamReport:
         fragment = self._open(visit.fragment.name)

@@ -1,8 +1,8 @@
 """Sleep: dreams and rehearses in turn, until nothing is left, somebody wakes it, or its time is used up.
 
-It always ends: a visit that brings no answer puts its debt aside, all debts aside end the round, and a new round – which asks
-again where the judge was unsure – begins only after one that brought an answer. A judge who stays away ends it at once, with the
-time after which to try again, doubled with each failure in a row. Source: design 4.6, G29, without the defect 1.12-7.
+It always ends: a node is read twice at most, then its debt is paid or put aside, and only another judge opens it again – which is
+looked for once, when a sleep begins. A judge who stays away ends it, with the time after which to try again, doubled with each
+failure in a row; so does a pointer store that cannot be written. Source: design 4.6, G29, without the defect 1.12-7.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from memory.rest.rehearse import Rehearser
 from memory.rest_values import Cause, DreamReport, RehearsalReport, RestOutcome, SleepReport
 from memory.storage.stores import Stores
 
-_FAILED = frozenset({RestOutcome.JUDGE_OUT, RestOutcome.SUGGESTS, RestOutcome.UNSURE})
+_FAILED = frozenset({RestOutcome.JUDGE_OUT, RestOutcome.SUGGESTS, RestOutcome.PARTLY})
 
 
 @dataclass(slots=True)
 class _Tally:
-    """One sleep so far. `fresh` is what this round has brought; `failures` are visits in a row without the judge."""
+    """One sleep so far. `failures` are visits in a row without the judge."""
 
     started_s: float
     visits: int = 0
@@ -30,7 +30,7 @@ class _Tally:
     answered: int = 0
     discoveries: int = 0
     cleared: int = 0
-    fresh: int = 0
+    unclear: int = 0
     failures: int = 0
     rehearsed: bool = False
     outcome: RestOutcome | None = None
@@ -57,6 +57,7 @@ class Sleeper:
         self._dreamer.new_round()
         tally = _Tally(self._stores.clock.monotonic_s())
         budget = self._config.sleep_s if budget_s is None else budget_s
+        yield from self._dreamer.reopen()
         while tally.outcome is None:
             if self._woken:
                 tally.outcome = RestOutcome.WOKEN
@@ -67,16 +68,13 @@ class Sleeper:
         return self._report(tally, tally.outcome)
 
     def _step(self, tally: _Tally) -> Operation[None]:
-        """A visit to a debt and a rehearsal; where no debt is left, the end of a round."""
+        """A visit to a debt and a rehearsal; where no debt can be read, the end."""
         fragment = self._dreamer.next()
         if fragment is not None:
             report = yield from self._dreamer.visit()
             self._count_visit(tally, report)
         elif self._stores.pointers.ledger().fragments:
-            if not tally.fresh:
-                tally.outcome = RestOutcome.UNSURE
-            self._dreamer.new_round()
-            tally.fresh = 0
+            tally.outcome = RestOutcome.PARTLY
         if tally.outcome is None and not self._woken:
             yield from self._rehearse(tally, resting=fragment is None)
 
@@ -84,7 +82,7 @@ class Sleeper:
         tally.visits += 1
         tally.judged += report.judged
         tally.answered += report.answered
-        tally.fresh += report.answered
+        tally.unclear += report.unclear
         tally.discoveries += len(report.discoveries)
         tally.cleared += report.outcome is RestOutcome.DONE
         self._count_failure(tally, report.outcome)
@@ -140,21 +138,17 @@ class Sleeper:
             answered=tally.answered,
             discoveries=tally.discoveries,
             cleared=tally.cleared,
+            unclear=tally.unclear,
             debts_open=len(self._stores.pointers.ledger().fragments),
             elapsed_s=self._elapsed_s(tally),
             retry_after_s=self._back_off(tally, outcome),
         )
 
     def _back_off(self, tally: _Tally, outcome: RestOutcome) -> float:
-        """What was woken or ran out of time has not failed; a sleep that brought answers begins the row anew.
-
-        A judge who was unsure of all that is left will be so again: that waits longest at once.
-        """
+        """What was woken or ran out of time has not failed; a sleep that brought answers begins the row anew."""
         if outcome not in _FAILED:
             self._failed = 0 if tally.answered or outcome is RestOutcome.DONE else self._failed
             return 0.0
         self._failed = 1 if tally.answered else self._failed + 1
-        if outcome is RestOutcome.UNSURE and not tally.answered:
-            return self._config.retry_max_s
         doubled = self._config.retry_first_s * 2.0 ** min(self._failed - 1, 32)
         return min(self._config.retry_max_s, doubled)

@@ -65,6 +65,8 @@ class Database:
         self.path = path
         self._thread = threading.get_ident()
         self._depth = 0
+        self._counts: dict[tuple[str, tuple[Value, ...]], int] = {}
+        self._counted_at = -1
         self._open: sqlite3.Connection | None = None
         connection: sqlite3.Connection | None = None
         try:
@@ -133,6 +135,18 @@ class Database:
         """The first column of the first row as an integer; 0 when there is none."""
         found = self.row(sql, values)
         return int(found[0] or 0) if found is not None else 0
+
+    def counted(self, sql: str, values: tuple[Value, ...] = ()) -> int:
+        """As `number`, for what every search asks: kept until this connection writes, and it alone does."""
+        if self.connection.in_transaction:
+            return self.number(sql, values)  # a rollback would leave no sign
+        if self._counted_at != self.connection.total_changes:
+            self._counts.clear()
+            self._counted_at = self.connection.total_changes
+        key = (sql, values)
+        if key not in self._counts:
+            self._counts[key] = self.number(sql, values)
+        return self._counts[key]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

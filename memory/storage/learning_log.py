@@ -56,6 +56,8 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     `fragments` the (entry, target) pairs between which a jump skipped, `refuted` the edges that led to a no. `paused_at` is
     where the scan stands when the search's budget was used up with this batch, `newest` the newest node it knew.
     A dream names the `debt` it paid on (entry, target), the places `passed` that can be no answer now, and whether it is `paid`.
+    `unclear` are the places of a debt that this judge has read twice without a clear answer: the debt is put aside, and nothing is
+    stained or refused. `reopened` says that a debt that was put aside is owed again.
     """
 
     cluster: int = 0
@@ -72,6 +74,8 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     debt: tuple[int, int] | None = None
     passed: tuple[tuple[int, int], ...] = ()
     paid: bool = False
+    unclear: tuple[tuple[int, int], ...] = ()
+    reopened: bool = False
 
 
 class _Payload(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -63,7 +63,7 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     """An interval between two nodes (both excluded) that a jump skipped unread, for a cluster of questions.
 
     `read` is what dreams have read of it. The debt keeps its own account, because the cluster's books are bounded: what they
-    forget would be paid twice.
+    forget would be paid twice. `judges` have read what is left without a clear answer, the last one last.
     """
 
     entry: int
@@ -71,6 +71,7 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     query: int
     created_at_ms: int
     read: Intervals = ()
+    judges: tuple[str, ...] = ()
 
     @property
     def name(self) -> tuple[int, int]:
@@ -98,7 +99,10 @@ class Anchor(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept under one key; the key says which parts are in use. An empty record is not kept at all."""
+    """What is kept under one key; the key says which parts are in use. An empty record is not kept at all.
+
+    `fragments` are owed, `unclear` those that were put aside: read, without a clear answer to what is left.
+    """
 
     edges: dict[str, Edge] = {}
     sources: tuple[str, ...] = ()
@@ -106,6 +110,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     light: Intervals = ()
     clusters: tuple[int, ...] = ()
     fragments: tuple[Fragment, ...] = ()
+    unclear: tuple[Fragment, ...] = ()
     cleared: int = 0
     anchors: tuple[Anchor, ...] = ()
 

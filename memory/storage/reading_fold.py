@@ -6,7 +6,7 @@ bounded, and dropping the oldest costs only speed. Source: seed items G12, G14, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -55,7 +55,7 @@ def answered(record: Record) -> Intervals:
 def _read(record: Record, reading: Reading, config: LearningConfig) -> Record:
     light = intervals.united(record.light, intervals.of(reading.light))
     books = dict(record.books)
-    if reading.judge:
+    if reading.judge and not reading.unclear:
         book = books.pop(reading.judge, Book())
         books[reading.judge] = _written(book, reading, config)  # the judge used last stands last
         books = dict(list(books.items())[-config.judges_per_cluster :])
@@ -107,23 +107,64 @@ def _ledger(
     covered: Intervals,
     config: LearningConfig,
 ) -> Record:
-    """Debts of this cluster that are read by now are cleared; new ones stand last; the first of too many goes.
-
-    The debt that was paid on goes to the end of the queue with its progress.
-    """
-    waiting = [f for f in ledger.fragments if f.name != reading.debt]
-    paid = (_paid(f, reading, config) for f in ledger.fragments if f.name == reading.debt)
-    kept = [f for f in (*waiting, *paid) if f.query != reading.cluster or f.remaining(covered)]
-    cleared = ledger.cleared + len(ledger.fragments) - len(kept)
-    known = {f.name for f in kept}
+    """Debts of this cluster that are read by now are cleared; new ones stand last; the first of too many goes."""
+    owed = _left(ledger.fragments, reading, covered, config)
+    aside = _left(ledger.unclear, reading, covered, config)
+    cleared = len(ledger.fragments) + len(ledger.unclear) - len(owed) - len(aside)
+    if reading.unclear or reading.reopened:
+        _move(owed, aside, reading, covered=covered, config=config)
+    known = {f.name for f in owed} | {f.name for f in aside if f.query == reading.cluster}
     for entry, target in reading.fragments:
         fragment = Fragment(
             entry=entry, target=target, query=reading.cluster, created_at_ms=event.created_at_ms
         )
-        if (entry, target) not in known and intervals.remaining(fragment.gap, covered):
-            kept.append(fragment)
-            known.add((entry, target))
-    return Record(fragments=tuple(kept[-config.fragments_max :]), cleared=cleared)
+        if fragment.name not in known and intervals.remaining(fragment.gap, covered):
+            aside = [f for f in aside if f.name != fragment.name]  # names are unique in both lists
+            owed.append(fragment)
+            known.add(fragment.name)
+    return Record(
+        fragments=tuple(owed[-config.fragments_max :]),
+        unclear=tuple(aside[-config.fragments_max :]),
+        cleared=ledger.cleared + cleared,
+    )
+
+
+def _left(
+    fragments: Sequence[Fragment], reading: Reading, covered: Intervals, config: LearningConfig
+) -> list[Fragment]:
+    """What is not read yet; the debt that was paid on goes to the end of the queue with its progress."""
+    waiting = [f for f in fragments if f.name != reading.debt]
+    paid = [_paid(f, reading, config) for f in fragments if f.name == reading.debt]
+    return [f for f in (*waiting, *paid) if f.query != reading.cluster or f.remaining(covered)]
+
+
+def _move(
+    owed: list[Fragment],
+    aside: list[Fragment],
+    reading: Reading,
+    *,
+    covered: Intervals,
+    config: LearningConfig,
+) -> None:
+    """Puts a debt aside, in the name of a judge, or makes it owed again.
+
+    One that has more unread than was unclear then – what it had answered was undone – stays where it is.
+    """
+    known = intervals.united(reading.unclear, reading.passed)
+    for fragments in (owed, aside):
+        for fragment in fragments:
+            if fragment.name == reading.debt and fragment.query == reading.cluster:
+                left = fragment.remaining(covered)
+                if reading.unclear and any(intervals.remaining(part, known) for part in left):
+                    return
+                fragments.remove(fragment)
+                if reading.unclear:
+                    others = tuple(j for j in fragment.judges if j != reading.judge)
+                    judges = (*others, reading.judge)[-config.unclear_judges :]
+                    aside.append(msgspec.structs.replace(fragment, judges=judges))
+                else:
+                    owed.append(fragment)
+                return
 
 
 def _paid(fragment: Fragment, reading: Reading, config: LearningConfig) -> Fragment:

@@ -92,34 +92,49 @@ def passage_hash(draft: NodeDraft) -> str:
     return hashlib.blake2b(said, digest_size=16).hexdigest()
 
 
+_KINDS = {
+    kind.value: kind for kind in NodeKind
+}  # four times as fast as the enumeration's own look-up
+_ROLES = {role.value: role for role in Role}
+_STATUSES = {status.value: status for status in NodeStatus}
+
+
 def node_of(row: Row) -> Node:
-    """A node from a row of `_NODE`."""
-    start, end = row["byte_start"], row["byte_end"]
+    """A node from a row of `_NODE`. Its columns are taken by their place: a search makes some hundred nodes."""
+    (
+        seq, node_id, kind, role, content, created_at_ms, conversation_id, project_id, reply_to,
+        branch_active, status, derived_from, source_uri, parent_id, start, end, hits, token_ids,
+        tokenizer, trace, context, epoch,
+    ) = row  # fmt: skip
     return Node(
-        id=NodeId(row["id"]),
-        seq=row["seq"],
-        kind=NodeKind(row["kind"]),
-        role=Role(row["role"]),
-        content=row["content"],
-        created_at_ms=row["created_at_ms"],
-        conversation_id=row["conversation_id"],
-        project_id=row["project_id"],
-        reply_to=row["reply_to"],
-        branch_active=bool(row["branch_active"]),
-        status=NodeStatus(row["status"]),
-        derived_from=tuple(
-            NodeId(i) for i in msgspec.json.decode(row["derived_from"], type=list[str])
-        ),
-        source_uri=row["source_uri"],
-        parent_id=row["parent_id"],
+        id=NodeId(node_id),
+        seq=seq,
+        kind=_KINDS[kind],
+        role=_ROLES[role],
+        content=content,
+        created_at_ms=created_at_ms,
+        conversation_id=conversation_id,
+        project_id=project_id,
+        reply_to=reply_to,
+        branch_active=bool(branch_active),
+        status=_STATUSES[status],
+        derived_from=_ids_of(derived_from),
+        source_uri=source_uri,
+        parent_id=parent_id,
         byte_range=None if start is None else (start, end),
-        embedding_epoch=row["epoch"],
-        hits=row["hits"],
-        token_ids=unpack_ids(row["token_ids"]),
-        tokenizer=row["tokenizer"],
-        trace=row["trace"],
-        context=row["context"],
+        embedding_epoch=epoch,
+        hits=hits,
+        token_ids=unpack_ids(token_ids),
+        tokenizer=tokenizer,
+        trace=trace,
+        context=context,
     )
+
+
+def _ids_of(text: str) -> tuple[NodeId, ...]:
+    if text == "[]":
+        return ()
+    return tuple(NodeId(i) for i in msgspec.json.decode(text, type=list[str]))
 
 
 class Timeline:

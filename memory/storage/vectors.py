@@ -213,7 +213,7 @@ class VectorStore:
 
     def count(self) -> int:
         """Blobs of this epoch."""
-        return self._db.number("SELECT count(*) FROM vectors WHERE epoch = ?", (self._epoch_id,))
+        return self._db.counted("SELECT count(*) FROM vectors WHERE epoch = ?", (self._epoch_id,))
 
     def seqs(self, up_to_id: int | None = None) -> set[int]:
         """Sequence numbers that have a blob, optionally only those stored up to an id."""

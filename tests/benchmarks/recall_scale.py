@@ -83,7 +83,9 @@ class Scale:
         name = f"{self._nodes // 1000}k"
         figures = {f"ingest_nodes_s_{name}": self._write()}
         process = psutil.Process()
-        for mode in modes:
+        for mode in sorted(
+            modes, key=lambda m: m is not RagMode.LINEAR
+        ):  # before others have left room
             before = process.memory_info().rss
             engine = self._open(mode)
             if mode is not RagMode.LINEAR:

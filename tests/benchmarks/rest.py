@@ -3,12 +3,14 @@
 Each debt is what a jump leaves: a question of two conversations (fixed seed), and eight places between the note where the jump
 started and the one where it landed. Every other gap lies around a note that answers the question, the rest anywhere. Then it
 sleeps once, until it ends by itself. Before and after it, each on a fresh copy of the folder: 12 of the questions asked again
-("later"), and 12 others that share evidence with them (held out), with a budget of 16 judgements.
+("later"), and as many others that share evidence with them (held out), with a budget of 16 judgements.
 
 Figures: `debts_paid_per_min`, `discovery_precision` (share of the finds that are gold evidence), `judge_calls_before` and `_after`
 (judgements per later question), `heldout_delta` (share of held-out questions whose evidence is shown, after minus before: the harm
-test). `--judge gold` takes the verdicts from the evidence, `model` from the light model. `debts_left` are those of which the judge
-was not sure: an unknown verdict pays nothing. Then the later questions are asked in the folders themselves, the flywheel turns
+test). `--judge gold` takes the verdicts from the evidence, `model` from the light model. `debts_put_aside` are those of which the judge
+was not sure of everything, not even at a second look (`second_looks`, how many of them got an answer, and how many of those were
+right); `debts_left` are still owed, and must be none. What a judgement takes is measured on some that are read anew, so that
+readings kept from an earlier run make no minute shorter. Then the later questions are asked in the folders themselves, the flywheel turns
 until it draws no more conclusions from them, and the held-out ones are asked once more: `conclusions`, `conclusions_delta`.
 `sleep_tokens` is what the judge read for the sleep (a reading kept from an earlier run costs nothing anew, but is counted).
 
@@ -33,7 +35,7 @@ from pathlib import Path
 from growbox_app.paths import resources_path
 from memory.recall.pointer_walk import Question as Posed
 from memory.recall.recent_queries import embedded
-from memory.requests import Judgement, NeedVerdicts, Operation
+from memory.requests import Judgement, NeedVerdicts, Operation, Verdict
 from memory.rest_values import Cause, JournalFilter, RestOutcome, SleepReport
 from memory.storage.learning_log import Reading, query_key
 from memory.text import normalise
@@ -45,7 +47,18 @@ from tests.benchmarks.recall_learning_world import GoldJudge, Judge, World, mode
 from tests.e2e.program import ROOT, environment, use_light_model
 
 TURNS, TURN_S = 20, 60.0
-DEBTS, GAP, LATER, HELD_OUT, SEED = 100, 8, 12, 12, 7
+DEBTS, GAP, LATER, SEED = 100, 8, 12, 7
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many debts are made, and how many questions are asked again, of each kind."""
+
+    debts: int = DEBTS
+    later: int = LATER
+
+
+FULL = Sizes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,7 @@ class Owed:
     target: int
 
 
-def owe(worlds: dict[str, World]) -> list[Owed]:
+def owe(worlds: dict[str, World], count: int) -> list[Owed]:
     """Writes the debts into the ledgers, as jumps leave them."""
     chance = random.Random(SEED)
     rows = [
@@ -71,7 +84,7 @@ def owe(worlds: dict[str, World]) -> list[Owed]:
     made: list[Owed] = []
     taken: set[tuple[str, int]] = set()
     for name, question in rows:
-        if len(made) == DEBTS:
+        if len(made) == count:
             break
         debt = _placed(worlds[name], name, question, chance, near=len(made) % 2 == 0)
         if debt is not None and (name, debt.target) not in taken:
@@ -114,6 +127,26 @@ def _embedded(world: World, text: str) -> Operation[object]:
     return (yield from embedded(text, engine._recaller.recent, engine._stores.epoch.dimension))
 
 
+@dataclass(slots=True)
+class Second:
+    """Second looks: how many, how many were answered, and rightly. Their texts are the only ones of several lines."""
+
+    looks: int = 0
+    answers: int = 0
+    right: int = 0
+
+    def count(
+        self, request: NeedVerdicts, judgement: Judgement | None, gold: frozenset[NodeId]
+    ) -> None:
+        """One batch."""
+        verdicts = () if judgement is None else judgement.verdicts
+        for (node_id, text), verdict in zip(request.candidates, verdicts, strict=False):
+            if "\n" in text:
+                self.looks += 1
+                self.answers += verdict is not Verdict.UNKNOWN
+                self.right += verdict is (Verdict.YES if node_id in gold else Verdict.NO)
+
+
 class Sleepers:
     """All worlds asleep, one after the other, and what that came to."""
 
@@ -122,6 +155,7 @@ class Sleepers:
         self._judge = judge
         self.seconds = 0.0
         self.reports: list[SleepReport] = []
+        self.second = Second()
 
     def sleep(self) -> None:
         """Each until it ends by itself."""
@@ -133,11 +167,15 @@ class Sleepers:
                 _gold: frozenset[NodeId],
                 known: dict[str, frozenset[NodeId]] = answers,
             ) -> Judgement | None:
-                return self._judge(request, known.get(query_key(request.query), frozenset()))
+                gold = known.get(query_key(request.query), frozenset())
+                judgement = self._judge(request, gold)
+                self.second.count(request, judgement, gold)
+                return judgement
 
-            started = time.perf_counter()
+            passes, own_s = self._judge.spent.passes, world.search_s
             self.reports.append(world.drive(world.engine.sleep(), judge))
-            self.seconds += time.perf_counter() - started
+            passes = self._judge.spent.passes - passes
+            self.seconds += world.search_s - own_s + passes * self._judge.seconds_each
 
     def total(self, name: str) -> int:
         """One number of all reports."""
@@ -199,7 +237,7 @@ def unread(worlds: dict[str, World]) -> int:
     return sum(d.remaining for w in worlds.values() for d in w.engine.ledger().open)
 
 
-def rounds(data: Path, judge: Judge, folder: Path) -> dict[str, float]:
+def rounds(data: Path, judge: Judge, folder: Path, sizes: Sizes) -> dict[str, float]:
     """Owes, asks, sleeps, asks again."""
     embeddings = EmbeddingCache()
     corpora: list[Corpus] = [c for c in locomo(data / "locomo_dev.json") if c.name in CONVERSATIONS]
@@ -208,11 +246,11 @@ def rounds(data: Path, judge: Judge, folder: Path) -> dict[str, float]:
         world.fill()
     every = [q.text for c in corpora for q in c.questions]
     embeddings.fill(every, "query")
-    debts = owe(worlds)
+    debts = owe(worlds, sizes.debts)
     pairs = unread(worlds)
     asked = [Asked(world=d.name, text=d.question.text, question=d.question) for d in debts]
-    later = random.Random(SEED).sample(asked, LATER)
-    others = held_out(worlds, asked)[:HELD_OUT]
+    later = random.Random(SEED).sample(asked, min(sizes.later, len(asked)))
+    others = held_out(worlds, asked)[: sizes.later]
     before = asked_apart(worlds, later, judge, folder)
     held_before = asked_apart(worlds, others, judge, folder)
     sleepers = Sleepers(worlds, judge)
@@ -233,12 +271,17 @@ def rounds(data: Path, judge: Judge, folder: Path) -> dict[str, float]:
         ("concluded", held_concluded),
     ):
         print(tally.line(name))
-    left = sum(len(w.engine.ledger().open) for w in worlds.values())
+    ledgers = [world.engine.ledger() for world in worlds.values()]
     for world in worlds.values():
         world.engine.close()
     return {
         "debts_paid_per_min": sleepers.total("cleared") / max(1e-9, sleepers.seconds / 60),
-        "debts_left": left,
+        "debts_put_aside": sum(len(w.unclear) for w in ledgers),
+        "unclear_notes": sum(w.unclear_notes for w in ledgers),
+        "debts_left": sum(len(w.open) for w in ledgers),
+        "second_looks": sleepers.second.looks,
+        "second_answers": sleepers.second.answers,
+        "second_right": sleepers.second.right,
         "sleep_judged": sleepers.total("judged"),
         "sleep_tokens": tokens,
         "discoveries": found,
@@ -251,13 +294,13 @@ def rounds(data: Path, judge: Judge, folder: Path) -> dict[str, float]:
     }
 
 
-def run(data: Path, *, judge: str = "model") -> dict[str, float]:
+def run(data: Path, *, judge: str = "model", sizes: Sizes = FULL) -> dict[str, float]:
     """All figures, by name."""
     with tempfile.TemporaryDirectory(prefix="growbox-rest-") as folder:
         if judge == "gold":
-            return rounds(data, GoldJudge(), Path(folder))
+            return rounds(data, GoldJudge(), Path(folder), sizes)
         with model_judge() as model:
-            return rounds(data, model, Path(folder))
+            return rounds(data, model, Path(folder), sizes)
 
 
 def first_words(turns: int) -> dict[str, float]:
@@ -275,6 +318,7 @@ def first_words(turns: int) -> dict[str, float]:
             timeout=TURN_S * (turns + 4),
             check=False,
         )
+    print("".join(f"# {line}\n" for line in done.stderr.splitlines() if "asleep" in line), end="")
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -290,12 +334,15 @@ def main() -> int:
     parser.add_argument("--judge", choices=("gold", "model"), default="model")
     parser.add_argument("--part", choices=("all", "ledger", "ttft"), default="all")
     parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--debts", type=int, default=DEBTS)
+    parser.add_argument("--later", type=int, default=LATER)
     arguments = parser.parse_args()
     figures: dict[str, float] = {}
     if arguments.part != "ttft" and not arguments.data.is_dir():
         print(f"There is no evaluation data at {arguments.data}; name its folder with --data.")
     elif arguments.part != "ttft":
-        figures |= run(arguments.data, judge=arguments.judge)
+        sizes = Sizes(debts=arguments.debts, later=arguments.later)
+        figures |= run(arguments.data, judge=arguments.judge, sizes=sizes)
     if arguments.part != "ledger":
         figures |= first_words(arguments.turns)
     for name, value in figures.items():

@@ -1,15 +1,17 @@
 """The running application, asked while it sleeps and while it is idle, in turn: `python -m tests.benchmarks.rest_live TURNS`.
 
 A child process of `rest.py`, which makes its data folder. The debts are those that jumps over a long conversation leave; the sleep is
-the user's own, so that it goes on until the question comes. A judge that is not trusted could not sleep: it counts as trusted here,
-only time is measured. One JSON object is printed: medians `ttft_idle_s` and `ttft_asleep_s`, `ttft_sleep_extra_s`, and how
-much was judged.
+the user's own, so that it goes on until the question comes. A turn counts as asked asleep only when a dream was at work as it began:
+the sleep had judged, was not over, and was cut off by the question; another one is tried again. A judge that is not trusted could
+not sleep: it counts as trusted here, only time is measured. One JSON object is printed: medians `ttft_idle_s` and `ttft_asleep_s`,
+`ttft_sleep_extra_s` (their difference), the worst, `ttft_asleep_turns` that counted and `ttft_sleep_judged` notes read meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 import statistics
 import sys
 from dataclasses import replace
@@ -26,10 +28,21 @@ from memory.storage.learning_log import Reading
 from memory.values import ConversationId, NodeDraft, NodeKind, Role
 from tests.benchmarks.live import PREPARED_S, first_token_s
 
-DEBTS, NOTES = 6, 40
-ASLEEP_S = 30.0
+NOTES, GAP, STEP = 240, 40, 8
+"""Notes that are written down, how many a debt skips, and how far the next one begins from it: more than the turns can read."""
+ASLEEP_S = 300.0
+INTO_S = 1.0
+"""So far into the reading of its next notes a sleep is disturbed, at most."""
+TRIES = 3
 QUESTION = "Name one {kind} number below one hundred. One word."
-KINDS = ("even", "odd", "prime", "square", "round", "small", "large")
+KINDS = (
+    "even",
+    "odd",
+    "prime",
+    "round",
+    "small",
+    "large",
+)  # one token each, so that the prompts are of one length
 
 
 def trusting(tokenizer: str, language: str, version: str) -> JudgeCalibration:
@@ -50,10 +63,10 @@ def owe(engine: MemoryEngine) -> int:
                 f" weighed it, wrote the weight of {n * 7 % 89} kilos on its lid and told the office.",
             )
         ).seq
-        for n in range(DEBTS * NOTES)
+        for n in range(NOTES)
     ]
-    for n in range(DEBTS):
-        target, entry = seqs[n * NOTES], seqs[(n + 1) * NOTES - 1]
+    for n in range(0, NOTES - GAP, STEP):
+        target, entry = seqs[n], seqs[n + GAP - 1]
         engine._learning.read(
             Question(text=f"Who signed the delivery note of ship number {n}?", vector=None),
             cluster=None,
@@ -70,51 +83,91 @@ class Sleep:
 
     def __init__(self, app: GrowBox) -> None:
         self._app = app
+        self._chance = random.Random(5)
         self._judging = asyncio.Event()
+        self._last = 0
         self.judged = 0
         app.subscribe(self._hear)
 
     def _hear(self, event: AppEvent) -> None:
         if isinstance(event, RestChanged) and event.status.phase is RestPhase.SLEEPING:
-            if event.status.judged:
+            if event.status.judged > self._last:
+                self.judged += event.status.judged - self._last
                 self._judging.set()
-            self.judged = max(self.judged, event.status.judged)
+            self._last = event.status.judged
 
     async def begin(self) -> asyncio.Task[object]:
-        """Returns when it has judged its first batch, and reads the next."""
+        """Returns when it has judged its first batch, and is somewhere in the next."""
         self._judging.clear()
+        self._last = 0
         task = asyncio.get_running_loop().create_task(self._app.rest.sleep())
         async with asyncio.timeout(ASLEEP_S):
             await self._judging.wait()
+        await asyncio.sleep(self._chance.uniform(0.0, INTO_S))
         return task
+
+    def dreams(self, task: asyncio.Task[object]) -> bool:
+        """Whether a dream is at work right now."""
+        return not task.done() and self._app.rest.status().phase is RestPhase.SLEEPING
+
+
+class Turns:
+    """Turns of one conversation, asked idle and asleep."""
+
+    def __init__(self, app: GrowBox) -> None:
+        self._app = app
+        self._conversation: ConversationId | None = None
+        self._asked = 0
+        self.sleep = Sleep(app)
+
+    async def _ask(self) -> float:
+        text = QUESTION.format(kind=KINDS[self._asked % len(KINDS)])
+        self._asked += 1
+        seconds = await first_token_s(self._app, text, self._conversation)
+        self._conversation = self._conversation or (await self._app.conversations())[0].id
+        return seconds
+
+    async def idle(self) -> float:
+        """Asked while nothing runs."""
+        await self._app.prepared(PREPARED_S)
+        assert self._app.rest.status().phase is RestPhase.AWAKE
+        return await self._ask()
+
+    async def asleep(self) -> float:
+        """Asked while a dream is at work; one that had ended by then does not count."""
+        for _ in range(TRIES):
+            await self._app.prepared(PREPARED_S)
+            task = await self.sleep.begin()
+            dreamt = self.sleep.dreams(task)
+            seconds = await self._ask()
+            cut_off = await task is None
+            if dreamt and cut_off:
+                return seconds
+            print(f"not counted: dreamt={dreamt} cut off={cut_off}", file=sys.stderr, flush=True)
+        raise SystemExit("no turn could be asked while a dream was at work")
 
 
 async def measure(app: GrowBox, turns: int) -> dict[str, float]:
     """Asks, in turn."""
-    assert await app._memory.call(owe) == DEBTS
-    await app.settle(120)
-    sleep = Sleep(app)
-    conversation: ConversationId | None = None
+    assert await app._memory.call(owe) > 0
+    await app.settle(300)
+    asked = Turns(app)
     idle: list[float] = []
     asleep: list[float] = []
     for turn in range(turns + 1):
-        for into in (idle, asleep):
-            await app.prepared(PREPARED_S)
-            task = await sleep.begin() if into is asleep else None
-            text = QUESTION.format(kind=KINDS[turn % len(KINDS)])
-            seconds = await first_token_s(app, text, conversation)
-            conversation = conversation or (await app.conversations())[0].id
-            print(f"{turn} asleep={into is asleep} {seconds:.2f} s", file=sys.stderr, flush=True)
+        for sleeps in (False, True) if turn % 2 else (True, False):
+            seconds = await (asked.asleep() if sleeps else asked.idle())
+            print(f"{turn} asleep={sleeps} {seconds:.2f} s", file=sys.stderr, flush=True)
             if turn:  # the first of each warms up
-                into.append(seconds)
-            if task is not None:
-                assert await task is None, "the sleep had ended by itself"
+                (asleep if sleeps else idle).append(seconds)
     low, high = statistics.median(idle), statistics.median(asleep)
     return {
         "ttft_idle_s": low,
         "ttft_asleep_s": high,
         "ttft_sleep_extra_s": high - low,
         "ttft_asleep_worst_s": max(asleep),
+        "ttft_asleep_turns": len(asleep),
+        "ttft_sleep_judged": asked.sleep.judged,
     }
 
 

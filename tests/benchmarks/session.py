@@ -23,6 +23,8 @@ from growbox_app.paths import models_path
 ROOT = Path(__file__).parent.parent.parent
 FREEZE_S, BLOCKED_S = 1.0, 10.0
 """The window's thread worked, or waited, for so long without a pause."""
+SLOW_STOP_S = 1.0
+"""A stop that took longer is listed, with the machine's load."""
 LIVES_MIN = 3
 LIFE_S = 120.0
 """How long one life lasts at most before the next restart."""
@@ -61,7 +63,15 @@ def _run(folder: Path, engine: str, seconds: float) -> dict[str, Any]:
     acts: dict[str, int] = {}
     stalls: list[tuple[float, float]] = []
     where: list[str] = []
-    report: dict[str, Any] = {"lives": 0, "killed": 0, "beats": 0, "slowest_stop_s": 0.0}
+    report: dict[str, Any] = {
+        "lives": 0,
+        "killed": 0,
+        "turns": 0,
+        "beats": 0,
+        "stops": 0,
+        "slowest_stop_s": 0.0,
+        "slow_stops": [],
+    }
     failed = ""
     while not failed and (report["lives"] < LIVES_MIN or time.monotonic() - started < seconds):
         left = max(0.0, seconds - (time.monotonic() - started))
@@ -107,8 +117,13 @@ def _take(
             report["beats"] += step["beats"]
             stalls += [(gap, work) for gap, work in step["stalls"]]
             where += step["where"]
+        case "left":
+            report["turns"] += step["turns"]
         case "stopped":
+            report["stops"] += 1
             report["slowest_stop_s"] = max(report["slowest_stop_s"], step["seconds"])
+            if step["seconds"] > SLOW_STOP_S:
+                report["slow_stops"].append((step["seconds"], step["load"]))
 
 
 def _life(

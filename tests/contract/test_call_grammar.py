@@ -141,9 +141,10 @@ class TestGrammar:
         for new in (bare + "1", bare[:-1], "x", bare.replace("\\t", "\\n")):
             assert change(bare, new), new
             assert change(line, new), new
-        for new in (f"{line}\n", f"  {bare}", f"      {bare}", bare):
+        for new in (f"{line}\n#", f"  {bare}", f"      {bare}", bare):
             assert change(line, new), new
         assert not change(line, line)
+        assert not change(line, f"{line} \n")
         assert not change(bare, bare)
         assert not change(bare, line)
 
@@ -159,6 +160,69 @@ class TestGrammar:
         assert change("  timeout = 12", "  timeout = 45")
         assert not change("pool = 8", "timeout = 45")
         assert change("[数据库]", "[缓存]")
+
+    def test_what_was_tried_is_not_written_again(self, vocabulary: Any) -> None:
+        passages = Passages(
+            lines=LINES, starts=(1, 3), keeps_keys=True, tried={"pool = 8": ("pool = 16", "x")}
+        )
+        narrowed = Narrowing(
+            paths={"file_edit": ("a.ini",)},
+            passages={"a.ini": passages},
+            tried={"code_search": {"pattern": ("port", "porter", "端口")}},
+            optional=frozenset({"path"}),
+        )
+        grammar = call_grammar(EXECUTORS, narrowed)
+
+        def change(old: str, new: str) -> bool:
+            return accepts(vocabulary, grammar, call("file_edit", path="a.ini", old=old, new=new))
+
+        assert change("pool = 8", "pool = 1")
+        assert change("pool = 8", "pool = 160")
+        for new in ("pool = 16", "pool = 16 ", "pool = 8", "pool = "):
+            assert not change("pool = 8", new), new
+        assert change("  timeout = 12", "  timeout = 16")
+        for pattern in ("porte", "porters", "por", "Port", "端", "端口号", 'port"'):
+            assert accepts(vocabulary, grammar, call("code_search", pattern=pattern)), pattern
+            assert accepts(vocabulary, grammar, call("code_search", pattern=pattern, path="a"))
+        for pattern in ("port", "porter", "端口", "porter "):
+            assert not accepts(vocabulary, grammar, call("code_search", pattern=pattern)), pattern
+
+    def test_a_text_begins_as_it_must_and_still_is_none_that_was_tried(
+        self, vocabulary: Any
+    ) -> None:
+        narrowed = Narrowing(
+            begins={"code_search": {"pattern": 'def "a'}},
+            tried={"code_search": {"pattern": ('def "ab', "c")}},
+        )
+        grammar = call_grammar(EXECUTORS, narrowed)
+        assert accepts(vocabulary, grammar, call("code_search", pattern='def "ac'))
+        assert not accepts(vocabulary, grammar, call("code_search", pattern='def "ab'))
+        assert not accepts(vocabulary, grammar, call("code_search", pattern='def "abc'))
+        assert not accepts(vocabulary, grammar, call("code_search", pattern="c"))
+
+    def test_a_settled_line_can_become_nothing_else(self, vocabulary: Any) -> None:
+        passages = Passages(lines=("tmp",), starts=(0,), becomes="缓冲")
+        narrowed = Narrowing(paths={"file_edit": ("a.py",)}, passages={"a.py": passages})
+        grammar = call_grammar(EXECUTORS, narrowed)
+        for new, good in (("缓冲", True), ("buffer", False)):
+            text = call("file_edit", path="a.py", old="tmp", new=new)
+            assert accepts(vocabulary, grammar, text) is good
+
+    def test_a_text_holds_no_tags_of_a_call(self, vocabulary: Any) -> None:
+        """Where a model forgot a quotation mark, it went on with tags for ever."""
+        grammar = call_grammar(EXECUTORS, Narrowing())
+        for new in ("<table>", "a < b", "a <", "x << 2", "</tool>", "<tools>", '"<"', "<\n"):
+            assert accepts(vocabulary, grammar, call("file_edit", path="a", old="x", new=new)), new
+        for new in ("}} <tool_call>", "a</tool_call>", "<<tool_call>", "<tool_result>"):
+            text = call("file_edit", path="a", old="x", new=new)
+            assert not accepts(vocabulary, grammar, text), new
+
+    def test_empty_lines_come_to_an_end(self, vocabulary: Any) -> None:
+        grammar = call_grammar(EXECUTORS, Narrowing())
+        for count, good in ((0, True), (4, True), (5, False), (40, False)):
+            new = "a" + "\n" * count + "b\n\n"
+            text = call("file_edit", path="a", old="x", new=new)
+            assert accepts(vocabulary, grammar, text) is good, count
 
     def test_text_with_quotes_and_line_ends_can_be_written(self, vocabulary: Any) -> None:
         grammar = call_grammar(EXECUTORS, Narrowing())

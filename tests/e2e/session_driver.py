@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import hashlib
 import json
 import os
 import sys
@@ -34,6 +35,8 @@ HUGE_LINES = 2_000
 STOP_S, STOP_MODEL_S = 8.0, 8.0
 """Longest time to stop. On a machine at rest it is below one second; a busy one must not fail the session."""
 TEXT = "one\ntwo\nthree\n"
+BYTES = b"\xef\xbb\xbfone\r\ntwo\r\n\xe4\xb8\x89\r\nno newline at the end"
+"""What an undo must bring back to the last byte: a mark at the front, both ends of lines, no newline."""
 LONG = "".join(f"line {number}\n" for number in range(60))
 
 
@@ -103,6 +106,7 @@ class Session:
         self._scripted = engine == "scripted"
         self._number = number
         self._shots = 0
+        self._turns = 0
         self._probe: StallProbe | None = None
 
     # -- the whole life -----------------------------------------------------------------------
@@ -178,6 +182,12 @@ class Session:
             "messages": messages,
             "calls": sum(len(self._calls(m)) for m in transcript.messages),
             "draft": self.panel.composer.text(),
+            "files": {
+                name: hashlib.sha256((self._project / name).read_bytes()).hexdigest()
+                for name in ("a.txt", "b.txt", "big.txt")
+                if (self._project / name).exists()
+            },
+            "turns": self._turns,
         }
 
     async def _found_again(self) -> None:
@@ -196,6 +206,7 @@ class Session:
         assert not lost, f"messages lost or cut: {lost}"
         assert found["calls"] >= left["calls"], (found["calls"], left["calls"])  # type: ignore[operator]
         assert found["draft"] == left["draft"]
+        assert found["files"] == left["files"], "a file is not as the life before left it"
         self._shoot("restarted")
         say("found_again", messages=len(known), calls=found["calls"])
 
@@ -220,6 +231,7 @@ class Session:
         await self._end()
         assert self._read() == TEXT
         assert "rather in French" in self._newest_call().output
+        self._shoot("denied")
 
     async def edit_the_change(self) -> None:
         await self._ask_edit("two", "2")
@@ -295,32 +307,41 @@ class Session:
         self._click((await self._card()).once_button)
         await self._until((self._project / "started").exists)
         await self._stop()
+        self._shoot("stopped-tool")
 
     async def stop_while_writing(self) -> None:
         self._type("slow say:400 tell me a long story")
         await self._until(lambda: len(self.messages[-1].text) > 60)
         await self._stop()
+        self._shoot("stopped-writing")
 
     async def undo_and_bring_back(self) -> None:
-        await self._ask_edit("two", "2")
-        self._click((await self._card()).once_button)
-        await self._end()
-        card = self._cards()[-1]
-        self._click(card.undo_button)
-        await self._until(lambda: self._read() == TEXT)
+        changed = await self._change_bytes()
+        self._click(self._cards()[-1].undo_button)
+        await self._until(lambda: self._read_bytes() == BYTES)
         await self._until(lambda: self._line_button() is not None)
         self._shoot("undone")
         self._click(self._line_button())
-        await self._until(lambda: self._read() != TEXT)
+        await self._until(lambda: self._read_bytes() == changed)
 
     async def undo_the_answer(self) -> None:
-        await self._ask_edit("two", "2")
+        await self._change_bytes()
+        self._click(self._view().undo_button)
+        await self._until(lambda: self._read_bytes() == BYTES)
+        await asyncio.sleep(0.1)
+        self._shoot("answer-undone")
+
+    async def _change_bytes(self) -> bytes:
+        (self._project / "a.txt").write_bytes(BYTES)
+        await self._call("file_edit", path="a.txt", old="two", new="2")
         self._click((await self._card()).once_button)
         await self._end()
-        self._click(self._view().undo_button)
-        await self._until(lambda: self._read() == TEXT)
+        changed = self._read_bytes()
+        assert changed == BYTES.replace(b"two", b"2"), changed
+        return changed
 
     async def a_huge_change(self) -> None:
+        (self._project / "big.txt").unlink(missing_ok=True)
         await self._call("file_write", path="big.txt", content="x\n" * HUGE_LINES)
         card = await self._card()
         self._shoot("huge")
@@ -330,8 +351,8 @@ class Session:
 
     async def look_elsewhere(self) -> None:
         here = self.window.flow.shown.conversation_id
-        looks = (("light", "en"), ("dark", "zh"))
-        look, language = looks[self._number % 2]
+        looks = (("light", "en"), ("dark", "zh"), ("light", "zh"), ("dark", "en"))
+        look, language = looks[self._number % len(looks)]
         await self.window.change_setting("appearance.theme", look)
         await self.window.change_setting("general.language", language)
         self.window.new_conversation()
@@ -402,8 +423,12 @@ class Session:
 
     async def _card(self) -> Any:
         """The open approval, its first moments over."""
-        await self._until(lambda: any(card.armed for card in self._approval_cards()))
-        return next(card for card in self._approval_cards() if card.armed)
+        await self._until(
+            lambda: not self.window.flow.busy or any(card.armed for card in self._approval_cards())
+        )
+        card = next((card for card in self._approval_cards() if card.armed), None)
+        assert card is not None, f"nothing was asked: {self.messages[-1].text[:200]}"
+        return card
 
     def _view(self) -> Any:
         view = self.panel.view
@@ -452,13 +477,18 @@ class Session:
         self._click(self.panel.stop_button)
         await self._end()
         seconds = time.monotonic() - started
-        say("stopped", seconds=round(seconds, 2))
+        # How many wanted the processors meanwhile: what a busy machine waits for is not the program's.
+        load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
+        say("stopped", seconds=round(seconds, 2), load=load)
         assert seconds < (STOP_S if self._scripted else STOP_MODEL_S), (
             f"stopping took {seconds:.1f} s"
         )
 
     def _read(self, name: str = "a.txt") -> str:
         return (self._project / name).read_text(encoding="utf-8")
+
+    def _read_bytes(self) -> bytes:
+        return (self._project / "a.txt").read_bytes()
 
     def _phase(self) -> str:
         return str(self.window._assistant.engine_status().phase.value)
@@ -479,6 +509,7 @@ class Session:
         self.panel.composer.show_text("")
         field.insertPlainText(text)
         QTest.keyClick(field, Qt.Key.Key_Return)
+        self._turns += 1
 
     def _shoot(self, name: str) -> None:
         self._shots += 1

@@ -31,4 +31,6 @@ def test_a_session_loses_nothing_and_never_freezes(tmp_path: Path) -> None:
     assert done.returncode == 0, report["failed"]
     assert (report["lives"], report["killed"]) == (3, 1)
     assert len(report["acts"]) == 14
+    assert report["turns"] >= sum(report["acts"].values()) - report["acts"]["look_elsewhere"]
+    assert report["stops"] == sum(n for act, n in report["acts"].items() if act.startswith("stop_"))
     assert list((tmp_path / "shots").glob("*.png"))

@@ -17,6 +17,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtWidgets import QApplication
 
 from growbox_app.rest.schedule import RestPhase, RestReason, RestStatus
+from memory.rest_values import JournalKind
+from memory.values import DebtState
 from tests.fakes.assistant import START_MS, ScriptedAssistant
 from tests.gui.conftest import Desk
 from tests.gui.rest_past import MINUTE_MS, TRUSTED, entries, experiences, proposals
@@ -71,11 +73,23 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     await shoot("ledger-dreaming")
     rest.tell(COMING)
     await shoot("ledger")
+    owed, *others = assistant.ledger_snapshot.open
+    aside = tuple(replace(d, remaining=3, state=DebtState.UNSURE) for d in others)
+    assistant.ledger_snapshot = replace(assistant.ledger_snapshot, open=(owed,), unclear=aside)
+    await window.panels.pull()
+    ledger = window.panels.ledger
+    ledger.table.setCurrentItem(ledger.table.topLevelItem(1))
+    await shoot("ledger-unclear")
+    read = rest.entries[0]
+    told = replace(read, id=99, kind=JournalKind.PUT_ASIDE, yes=(), no=(), no_count=0)
+    rest.entries.append(replace(told, unclear=read.no, unclear_count=4))
     window.run_command("journal")
     await desk.settle()
     page = window.journal.page
     page.changes.list.setCurrentIndex(page.changes.list.journal.index(1))
     await shoot("journal")
+    page.changes.list.setCurrentIndex(page.changes.list.journal.index(0))
+    await shoot("journal-unclear")
     page.tabs.setCurrentWidget(page.skills)
     page.skills.cards[0].why_button.setChecked(True)
     await shoot("skills")

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from growbox_app.api import (
     Approval,
@@ -198,6 +198,18 @@ async def test_the_card_takes_no_focus_and_says_what_why_and_how_dangerous(desk:
     await desk.settle()
 
 
+async def test_a_call_that_waits_is_not_said_to_be_in_progress(desk: Desk) -> None:
+    card = await asked(desk, edit_approval())
+    (call,) = found(desk, ToolCard)
+    said = [label.text() for label in call.findChildren(QLabel)]
+    assert tr("agent.verb.file_edit") in said
+    assert tr("agent.running") not in said
+    call.show_waiting(False)
+    assert tr("agent.running") in [label.text() for label in call.findChildren(QLabel)]
+    card.deny()
+    await desk.settle()
+
+
 async def test_nothing_allows_in_the_first_moments(desk: Desk) -> None:
     card = await asked(desk, edit_approval(), fresh=True)
     answers = desk.assistant.approval_answers
@@ -381,6 +393,7 @@ async def test_a_change_is_undone_and_brought_back(
     QTest.mouseClick(line.restore_button, Qt.MouseButton.LeftButton)
     await desk.settle()
     assert assistant.restored[-1] == ("u1", False)
+    assert wording.note(newest(desk).message.notes[-1]) == "1 file is changed again."
     assert card.undo_button.isEnabled()
     assert undone_of(newest(desk).message.notes) == {"u1"}
 

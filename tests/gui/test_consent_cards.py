@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,18 @@ async def test_a_change_of_thousands_of_lines_opens_in_a_window(desk: Desk) -> N
     whole = next(w for w in QApplication.topLevelWidgets() if isinstance(w, WholeText))
     assert whole.text.blockCount() == len(lines)
     whole.close()
+    card.deny()
+    await desk.settle()
+
+
+async def test_a_place_names_its_file_only_where_the_title_does_not(desk: Desk) -> None:
+    card = await asked(desk, change(hunk(2)))
+    assert card.hunks[0].box.accessibleName() == "line 3"
+    card.deny()
+    await desk.settle()
+    other = replace(hunk(1), path="/home/ada/growbox/src/main.py")
+    card = await asked(desk, change(hunk(0), other))
+    assert card.hunks[1].box.accessibleName() == "/home/ada/growbox/src/main.py · line 2"
     card.deny()
     await desk.settle()
 

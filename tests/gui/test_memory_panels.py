@@ -235,7 +235,7 @@ def test_the_caption_says_used_and_reused_in_both_languages(qtbot: QtBot) -> Non
     panel.show_snapshot(snapshot, NOW_MS)
     used, reused = snapshot.used_tokens, 2_000 / snapshot.prompt_tokens
     assert panel.figures_text() == f"{used:,} / 8,192 tokens"
-    start = f"{used / WINDOW * 100:.0f} % used · reused {reused * 100:.0f} % · 1,024 kept"
+    start = f"{used / WINDOW * 100:.0f} % used · reused {reused * 100:.0f} % · 1,024 reserved"
     assert panel._reuse.text().startswith(start)
     tr.use("zh")
     panel.retranslate()

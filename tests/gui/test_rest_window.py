@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from growbox_app.api import EnginePhase, EngineStatus, Problem, ProblemCode, StatusChanged
 from growbox_app.rest.schedule import RestPhase, RestReason, RestStatus
 from memory.rest_values import DreamReport, RestOutcome, SleepReport
-from memory.values import Fragment, LedgerSnapshot, debt_id
+from memory.values import DebtState, Fragment, LedgerSnapshot, debt_id
 from tests.fakes.assistant import START_MS
 from tests.gui.conftest import Desk
 from tests.gui.rest_past import TRUSTED
@@ -288,3 +288,18 @@ async def test_a_closed_watch_tells_nothing(desk: Desk) -> None:
     QApplication.sendEvent(desk.window.windowHandle(), _key())
     QApplication.inputMethod().cursorRectangleChanged.emit()
     assert told == [1]
+
+
+async def test_a_debt_that_was_put_aside_can_be_dreamt_of_though_nothing_is_owed(
+    desk: Desk,
+) -> None:
+    aside = replace(DEBTS[1], state=DebtState.UNSURE)
+    await opened(desk, RestStatus(unclear=1))
+    desk.assistant.ledger_snapshot = LedgerSnapshot(open=(), cleared=0, nodes=50, unclear=(aside,))
+    await desk.window.panels.pull()
+    ledger = desk.window.panels.ledger
+    ledger.table.setCurrentItem(ledger.table.topLevelItem(0))
+    assert not ledger.rest.button.isEnabled()
+    assert ledger.dream_button.isEnabled()
+    ledger.dream_button.click()
+    await desk.until(lambda: f"dream {aside.id}" in desk.assistant.rest.asked)

@@ -121,6 +121,12 @@ def test_endings_say_what_came_of_it() -> None:
     empty = DreamReport(outcome=RestOutcome.EMPTY)
     assert rest.dreamt_all(empty, 3) == "No debt is left. 3 debts paid"
     assert rest.dreamt_all(replace(empty, outcome=RestOutcome.JUDGE_OUT), 0).startswith("The model")
+    vague = DreamReport(outcome=RestOutcome.UNSURE, judged=4, unclear=2)
+    assert rest.dreamt(vague).endswith("put aside. 4 notes read · 2 notes without a clear answer")
+    over = SleepReport(outcome=RestOutcome.DONE, cleared=1, judged=9, unclear=1)
+    assert rest.slept(over) == (
+        "Slept until nothing was left to do. 1 debt paid · 9 notes read · 1 note without a clear answer"
+    )
     sleep = SleepReport(
         outcome=RestOutcome.JUDGE_OUT, cleared=2, judged=1, rehearsals=1, retry_after_s=61.0
     )
@@ -140,11 +146,15 @@ def test_endings_say_what_came_of_it() -> None:
 # -- the ledger -----------------------------------------------------------------------------------
 def test_a_debt_without_an_answer_says_so_first() -> None:
     waiting = Fragment(entry_seq=9, target_seq=5, query="q", created_at_ms=START_MS, remaining=3)
-    unsure = replace(waiting, state=DebtState.UNSURE)
-    shown = ledger.debts(LedgerSnapshot(open=(waiting, unsure), cleared=0, nodes=0), {})
+    unsure = replace(waiting, remaining=2, state=DebtState.UNSURE)
+    snapshot = LedgerSnapshot(open=(waiting,), cleared=0, nodes=0, unclear=(unsure,))
+    shown = ledger.debts(snapshot, {})
+    assert ledger.beyond(snapshot) == "2 notes were read without a clear answer."
+    assert ledger.beyond(replace(snapshot, unclear=())) == ""
     assert ledger.facts(shown[0], START_MS).startswith("5 – 9 · 3 of 3 notes unread")
     assert ledger.describe(shown[0], START_MS).endswith("not begun")
-    assert ledger.facts(shown[1], START_MS).startswith("no clear answer yet · 5 – 9")
+    assert ledger.facts(shown[1], START_MS).startswith("read: 2 of 3 unclear · 5 – 9")
+    assert ledger.describe(shown[1], START_MS).endswith("read, no clear answer")
 
 
 # -- the journal ----------------------------------------------------------------------------------
@@ -157,6 +167,16 @@ def test_a_debt_without_an_answer_says_so_first() -> None:
             {"kind": JournalKind.DEBT_CLEARED, "undone": True},
             "Paid a debt. Read 5 notes: nothing found",
             "undone · Dream · question 1",
+        ),
+        (
+            {"kind": JournalKind.PUT_ASIDE, "no_count": 0, "unclear_count": 2},
+            "Read a debt to its end: 2 notes without a clear answer",
+            "Dream · question 1",
+        ),
+        (
+            {"kind": JournalKind.REOPENED, "no_count": 0},
+            "Opened a debt again: another model judges now",
+            "Dream · question 1",
         ),
         (
             {"kind": JournalKind.REHEARSED, "cause": Cause.REHEARSAL, "yes": (NOTE, NOTE)},
@@ -198,16 +218,23 @@ def test_a_change_says_how_it_was_and_is() -> None:
     undone = journal.before_and_after(replace(found, undone=True))
     assert undone == (before, "Undone: it is as before again.")
     assert "not read again" in journal.before_and_after(entry(2))[1]
+    aside = entry(3, kind=JournalKind.PUT_ASIDE, no_count=0, unclear_count=2)
+    before, after = journal.before_and_after(aside)
+    assert before.startswith("The debt is owed")
+    assert "a search reads these notes as before" in after
+    again = journal.before_and_after(replace(aside, kind=JournalKind.REOPENED))
+    assert again == (after, before)
     learned = replace(found, kind=JournalKind.KNOWLEDGE)
     assert "recalled like others" in journal.before_and_after(learned)[1]
 
 
 def test_the_parts_of_a_change_lead_to_its_notes() -> None:
     gone = replace(NOTE, node_id=None)
-    made = entry(1, yes=(NOTE,), no=(gone,), no_count=10)
+    made = entry(1, yes=(NOTE,), no=(gone,), no_count=10, unclear=(NOTE,), unclear_count=1)
     parts = {part.heading: part for part in journal.parts(made)}
     assert parts["Found"].notes == (("the heron", NodeId("n7")),)
     assert parts["Read, not relevant"].notes == (("the heron (not there any more)", None),)
+    assert parts["Read, no clear answer"].notes == parts["Found"].notes
     assert parts["Read, not relevant"].text == "and 9 more"
     assert "Pointers start at" not in parts
 

@@ -137,6 +137,7 @@ def rest_keys() -> set[str]:
     keys |= {f"goals.{kind}" for kind in GoalKind if kind is not GoalKind.OWN}
     counted = (
         *(f"rest.{name}" for name in ("debts", "read", "found", "left", "rehearsed", "paid")),
+        *("rest.unclear", "cli.rest.unclear", "ledger.unclear_notes"),
         *(f"journal.{name}" for name in ("notes", "found", "more", "after_find")),
         *("skills.seen", "answer.conclusions", "answer.skills"),
     )

@@ -35,6 +35,7 @@ from memory.values import (
     StoreHealth,
 )
 from ui.view_models import region, wording
+from ui.view_models.block_words import name_of
 from ui.view_models.conversations import groups
 from ui.view_models.display import broken_lines, one_line, title_line
 from ui.view_models.highlight import pieces
@@ -193,6 +194,34 @@ def test_times_are_short_today_and_dated_before() -> None:
     assert len(wording.clock_time(now - 60_000, now)) == 5
     assert "Oct" in wording.clock_time(now - 20 * wording.DAY_MS, now)
     assert "2024" in wording.clock_time(now - 400 * wording.DAY_MS, now)
+
+
+def test_sentences_of_either_language_stand_one_behind_the_other() -> None:
+    assert wording.sentences("One.", "", "Two.") == "One. Two."
+    assert (
+        wording.sentences("风险：可以撤销。", "它会改动 a.txt。")
+        == "风险：可以撤销。它会改动 a.txt。"
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("@@ -48,7 +50,9 @@", "lines 48–54"),
+        ("@@ -3 +3 @@", "line 3"),
+        ("@@ -0,0 +1,2000 @@", "lines 1–2,000"),
+        ("", ""),
+    ],
+)
+def test_the_place_of_a_change_is_said_in_lines_of_the_file_as_it_is(
+    header: str, words: str
+) -> None:
+    assert wording.place(header) == words
+
+
+def test_a_block_without_words_is_named_by_who_speaks() -> None:
+    assert name_of("**Bold**", BlockKind.ASSISTANT) == "Bold"
+    assert name_of("", BlockKind.ASSISTANT) == "GrowBox"
 
 
 def test_long_lines_are_broken_for_display_only_where_needed() -> None:

@@ -96,35 +96,39 @@ def test_the_best_span_is_read_first(world):
 
 
 def test_only_answered_nodes_are_stained(world):
-    debt = world.owe()
+    world.owe()
     world.judge.unknown = {"n3x", "n11x"}
     report = world.rest(world.engine.dream())
-    assert (report.outcome, report.answered, report.remaining) == (RestOutcome.PARTLY, 18, 2)
+    assert (report.outcome, report.answered, report.unclear) == (RestOutcome.UNSURE, 18, 2)
+    assert report.judged == 22, "what is unknown is looked at twice"
     unsure = {world.notes[3].seq, world.notes[11].seq}
     assert deep(world) & {n.seq for n in world.notes} == {n.seq for n in world.notes} - unsure
-    world.judge.read.clear()
-    before = stored(world)
-    report = world.rest(world.engine.dream(debt.id))
-    assert (report.outcome, world.judge.read) == (RestOutcome.UNSURE, [])
-    assert world.engine.ledger().open[0].state is DebtState.UNSURE
-    assert stored(world) == before
-    world.judge.unknown = set()
-    assert world.rest(world.engine.dream()).outcome is RestOutcome.DONE
 
 
-@pytest.mark.parametrize("how", ["out", "suggests", "unsure"])
+@pytest.mark.parametrize("how", ["out", "suggests"])
 def test_a_judge_who_does_not_answer_changes_no_byte(world, how):
     world.owe()
     world.judge.out = how == "out"
     world.judge.trusted = how != "suggests"
-    world.judge.unknown = {"filler"} if how == "unsure" else set()
     before = stored(world)
     outcome = world.rest(world.engine.dream()).outcome
-    expected = {"out": "judge_out", "suggests": "suggests", "unsure": "unsure"}[how]
+    expected = {"out": "judge_out", "suggests": "suggests"}[how]
     assert outcome == expected
     slept = world.rest(world.engine.sleep())
     assert (slept.outcome, slept.debts_open) == (RestOutcome(expected), 1)
     assert stored(world) == before
+
+
+def test_a_judge_who_is_unsure_of_all_teaches_nothing_but_that(world):
+    world.owe()
+    world.judge.unknown = {"filler"}
+    before = dict(world.engine._stores.pointers.records())
+    dreamt = world.rest(world.engine.dream())
+    assert (dreamt.outcome, dreamt.unclear) == (RestOutcome.UNSURE, 20)
+    assert world.engine.ledger().open == ()
+    after = dict(world.engine._stores.pointers.records())
+    assert {k for k in after if after[k] != before.get(k)} == {"s:fragments"}
+    assert deep(world) & {n.seq for n in world.notes} == set()
 
 
 def test_a_debt_over_what_can_be_no_answer_is_cleared_without_a_judge(world):
@@ -155,7 +159,7 @@ def test_what_a_bounded_book_forgets_is_not_paid_again(tmp_path):
     again = list(world.judge.read)
     known = [t for t in again if not any(word in t for word in world.judge.unknown)]
     assert len(known) == len(set(known)) == 90
-    assert world.engine.ledger().open[0].remaining == 10
+    assert world.engine.ledger().unclear[0].remaining == 10
     world.engine.close()
 
 
@@ -231,14 +235,15 @@ def test_failures_in_a_row_are_tried_again_later_and_later(world):
     assert world.rest(world.engine.sleep()).retry_after_s == 60.0
 
 
-def test_a_judge_who_is_unsure_of_all_that_is_left_is_asked_seldom(world):
+def test_what_cannot_be_folded_ends_a_sleep_and_is_tried_again_later(world, monkeypatch):
     world.owe()
-    world.judge.unknown = {"n7x"}
-    first = world.rest(world.engine.sleep())
-    assert (first.outcome, first.answered, first.retry_after_s) == (RestOutcome.UNSURE, 19, 60.0)
-    second = world.rest(world.engine.sleep())
-    assert (second.judged, second.answered) == (1, 0)
-    assert second.retry_after_s == RestConfig().retry_max_s
+    monkeypatch.setattr(world.engine._stores.pointers, "catch_up", lambda: (0, ()))
+    world.rest(world.engine.dream())
+    slept = world.rest(world.engine.sleep())
+    assert (slept.outcome, slept.debts_open) == (RestOutcome.PARTLY, 1)
+    assert slept.retry_after_s > 0
+    monkeypatch.undo()
+    assert world.rest(world.engine.sleep()).debts_open == 0
 
 
 def test_a_sleep_closed_at_any_request_loses_and_repeats_nothing(world):

@@ -33,6 +33,9 @@ def test_the_summary_says_what_is_owed_and_what_comes() -> None:
         "Next: Sleeps in 4 min: 23 debts",
     ]
     assert len(lines) == 1 + 20 + 3
+    vague = LedgerSnapshot(open=(), cleared=2, nodes=99, unclear=debts(2))
+    lines = words.summary(NEXT, vague, FATIGUE, paused=False)
+    assert lines[1] == "16 notes were read without a clear answer."
 
 
 def test_what_runs_is_said_instead() -> None:

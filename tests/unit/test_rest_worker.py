@@ -12,7 +12,7 @@ import pytest
 from growbox_app.api import RestChanged
 from growbox_app.assistant import GrowBox
 from growbox_app.rest.schedule import RestPhase, RestReason, Seen, plan
-from memory.rest_values import JournalFilter, RestOutcome
+from memory.rest_values import JournalFilter, JournalKind, RestOutcome
 from tests.fakes.application import ask, run_application, scripted
 from tests.fakes.clock import FakeClock
 from tests.fakes.resting import QuietMachine, owe, trusted
@@ -176,5 +176,57 @@ def test_off_is_off(tmp_path: Path) -> None:
         nap = await app.rest.nap()
         assert nap.blocks == 0
         assert len((await app.ledger()).open) == 1
+
+    _run(tmp_path, body)
+
+
+def test_what_one_model_has_no_clear_answer_to_is_owed_to_another(tmp_path: Path) -> None:
+    vague = replace(trusted("", "", ""), name="vague", yes=2.0, no=-1.0)
+    now = [vague]
+    clock, machine = FakeClock(), QuietMachine()
+
+    async def body(app: GrowBox) -> None:
+        await app._engine.ready()
+        assert await owe(app) == 1
+        clock.advance(481)
+        await _tick(app)
+        ledger = await app.ledger()
+        assert (ledger.open, ledger.unclear_notes) == ((), 12)
+        status = app.rest.status()
+        assert (status.debts, status.unclear) == (0, 1)
+        await _tick(app)
+        now[0] = trusted("", "", "")
+        await _tick(app)
+        assert (await app.ledger()).unclear, "it is not asked all the time"
+        clock.advance(601)
+        await _tick(app)
+        await _tick(app)
+        ledger = await app.ledger()
+        assert (ledger.open, ledger.unclear, ledger.cleared) == ((), (), 1)
+        entries = (await app.rest.journal(JournalFilter())).entries
+        assert {JournalKind.PUT_ASIDE, JournalKind.REOPENED} <= {e.kind for e in entries}
+
+    def make() -> GrowBox:
+        return scripted(tmp_path, clock=clock, machine=machine, calibration=lambda *_words: now[0])
+
+    run_application(make, body, SETTINGS)
+
+
+async def _tick(app: GrowBox) -> None:
+    """A look; where the worker's own was under way, that one ends first."""
+    await app.rest.worker.tick()
+    while app.rest.status().phase is not RestPhase.AWAKE:
+        await asyncio.sleep(0)
+
+
+def test_it_rests_when_its_goals_bring_nothing_new(tmp_path: Path) -> None:
+    async def body(app: GrowBox, clock: FakeClock, _machine: QuietMachine) -> None:
+        await owe(app)
+        clock.advance(481)
+        for _ in range(12):
+            await _tick(app)
+        entries = (await app.rest.journal(JournalFilter())).entries
+        assert JournalKind.KNOWLEDGE in {e.kind for e in entries}, "a conclusion can be tested"
+        assert app.rest.status().reason is RestReason.RESTED
 
     _run(tmp_path, body)

@@ -37,9 +37,13 @@ def read(work: Work, path: str, text: str = CODE) -> None:
     work.took(ToolCall(name="file_read", arguments={"path": path}), ok=True, text=text)
 
 
-def edited(work: Work, path: str, *, ok: bool = True) -> None:
-    call = ToolCall(name="file_edit", arguments={"path": path, "old": "x", "new": "y"})
-    work.took(call, ok=ok, text="", path=path if ok else "")
+def edited(
+    work: Work, path: str, *, ok: bool = True, old: str = "x", new: str = "y", before: str = ""
+) -> None:
+    call = ToolCall(name="file_edit", arguments={"path": path, "old": old, "new": new})
+    if ok and before:
+        work.saw(path, before.replace(old, new))
+    work.took(call, ok=ok, text="", path=path if ok else "", before=before or None)
 
 
 def ran(work: Work, command: str, *, ok: bool, text: str = "") -> None:
@@ -259,6 +263,170 @@ def test_a_change_that_broke_the_file_is_mended_before_anything_else() -> None:
     assert work.stage is Stage.EDIT
     assert work.hint()[0] == "fix_again"
     assert work.hint()[1]["failure"] == "line 2: a quote is missing"
+
+
+# -- no circles -------------------------------------------------------------------------------------
+def test_a_change_that_makes_no_test_pass_is_taken_back_and_not_tried_again() -> None:
+    work = work_on("Fix the failing test")
+    known_calls(work)
+    ran(work, "make test", ok=False, text="exit code 1\n2 failed, 3 passed")
+    read(work, "pkg/area.py")
+    known_calls(work)
+    edited(work, "pkg/area.py", old="return a + b", new="return a - b", before=CODE)
+    known_calls(work)
+    ran(work, "make test", ok=False, text="exit code 1\n2 failed, 3 passed")
+    (back,) = known_calls(work)
+    assert back.name == "file_write"
+    assert back.arguments == {"path": "pkg/area.py", "content": CODE}
+    work.saw("pkg/area.py", CODE)
+    work.took(back, ok=True, text="", path="pkg/area.py", before="x", by_rule=True)
+    assert known_calls(work) == []  # what is as it was need not be tested again
+    assert work.stage is Stage.EDIT
+    assert work.hint()[0] == "fix_back"
+    tried = work.move().narrowed.passages["pkg/area.py"].tried
+    assert "return a - b" in tried["return a + b"]
+
+
+def test_a_change_that_helps_stays_and_its_way_back_is_not_tried() -> None:
+    work = work_on("Fix the failing test")
+    known_calls(work)
+    ran(work, "make test", ok=False, text="exit code 1\n2 failed, 3 passed")
+    read(work, "pkg/area.py")
+    known_calls(work)
+    edited(work, "pkg/area.py", old="return a + b", new="return a - b", before=CODE)
+    known_calls(work)
+    ran(work, "make test", ok=False, text="exit code 1\n1 failed, 4 passed")
+    assert known_calls(work) == []
+    assert work.hint()[0] == "fix_again"
+    tried = work.move().narrowed.passages["pkg/area.py"].tried
+    assert tuple(tried["return a - b"]) == ("return a + b",)
+
+
+def test_a_run_that_was_denied_says_nothing_of_a_change() -> None:
+    work = work_on("Fix the failing test")
+    known_calls(work)
+    ran(work, "make test", ok=False, text="exit code 1\n2 failed, 3 passed")
+    read(work, "pkg/area.py")
+    known_calls(work)
+    edited(work, "pkg/area.py", old="return a + b", new="return a - b", before=CODE)
+    known_calls(work)
+    ran(work, "make test", ok=False, text="the user said no")
+    assert known_calls(work) == []
+
+
+def test_where_no_line_is_left_the_work_ends() -> None:
+    work = work_on("Set the area in area.py to 4")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    for file in FILES:
+        read(work, file, "")
+    for old in ("def area(a, b):", "return a + b"):
+        arguments = {"path": "pkg/area.py", "old": old, "new": "x"}
+        work.repeated(ToolCall(name="file_edit", arguments=arguments))
+    assert work.stage is Stage.ANSWER
+    assert not work.move().may_call
+
+
+def test_a_call_that_was_made_is_none_that_can_be_made_again() -> None:
+    work = work_on("Where is the price made?")
+    known_calls(work)
+    assert "file_list" in (work.move().narrowed.tools or ())
+    work.took(ToolCall(name="file_list", arguments={}), ok=True, text="a")
+    search = ToolCall(name="code_search", arguments={"pattern": "price"})
+    work.took(search, ok=True, text="no match in 5 files")
+    unreadable = ToolCall(name="file_read", arguments={"path": "README.md"})
+    work.took(unreadable, ok=False, text="no text")
+    narrowed = work.move().narrowed
+    assert "file_list" not in (narrowed.tools or ())
+    assert narrowed.tried["code_search"]["pattern"] == ("price",)
+    assert "README.md" not in narrowed.paths["file_read"]
+
+
+def test_a_file_that_is_written_as_it_is_was_not_changed() -> None:
+    work = work_on("Write a script tools/count.py that counts, and run it", Survey())
+    known_calls(work)
+    call = ToolCall(name="file_write", arguments={"path": "tools/count.py", "content": "x"})
+    work.took(call, ok=True, text="it has this text already")
+    assert known_calls(work) == []
+    assert work.move().heat > 0
+    assert work.move().narrowed.tried["file_write"]["content"] == ("x",)
+
+
+def test_a_test_goes_to_the_end_of_the_file_that_there_is() -> None:
+    work = work_on("Add a function `volume` to pkg/area.py and a test for it")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    move = work.move()
+    assert move.narrowed.tools == {"file_append"}
+    assert move.narrowed.begins["file_append"]["text"].endswith("def volume(")
+    call = ToolCall(name="file_append", arguments={"path": "pkg/area.py", "text": "x"})
+    work.saw("pkg/area.py", CODE + "def volume(a):\n    return a\n")
+    work.took(call, ok=True, text="", path="pkg/area.py", before=CODE)
+    (look,) = known_calls(work)
+    assert look.arguments == {"path": "tests/test_area.py"}
+    read(work, "tests/test_area.py", "import unittest\n")
+    move = work.move()
+    assert work.stage is Stage.TEST
+    assert move.narrowed.paths == {"file_append": ("tests/test_area.py",)}
+    assert "from pkg.area import volume" in move.narrowed.begins["file_append"]["text"]
+
+
+def test_new_code_that_broke_the_file_is_written_anew_and_then_tested() -> None:
+    work = work_on("Add a function `volume` to pkg/area.py and a test for it")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    for text in ("(", "x"):
+        assert work.move().narrowed.tools == {"file_append"}
+        call = ToolCall(name="file_append", arguments={"path": "pkg/area.py", "text": text})
+        said = f"added\n{BROKEN} line 3: it never ends" if text == "(" else "added"
+        work.took(call, ok=True, text=said, path="pkg/area.py", before=CODE)
+        (following,) = known_calls(work)
+        if text == "(":
+            assert following.arguments == {"path": "pkg/area.py", "content": CODE}
+            work.took(following, ok=True, text="", path="pkg/area.py", by_rule=True)
+            assert work.hint()[0] == "add_back"
+            assert work.move().narrowed.tried["file_append"]["text"] == ("(",)
+    read(work, "tests/test_area.py", "import unittest\n")
+    assert work.stage is Stage.TEST
+
+
+def test_the_one_match_is_the_answer() -> None:
+    work = work_on("Where is `to_metres` defined?")
+    (search,) = known_calls(work)
+    found = "1 match in 1 file\npkg/units.py\n7: def to_metres(feet):"
+    work.took(search, ok=True, text=found, by_rule=True)
+    key, fields = work.hint()
+    assert key == "find_only"
+    assert (fields["file"], fields["line"], fields["said"]) == (
+        "pkg/units.py",
+        "7",
+        "def to_metres(feet):",
+    )
+
+
+def test_a_rename_of_two_names_is_settled() -> None:
+    work = work_on("Rename to_metres to in_metres in all files")
+    (search,) = known_calls(work)
+    work.took(search, ok=True, text="1 match in 1 file\npkg/area.py\n1: x")
+    assert work.move().narrowed.passages["pkg/area.py"].becomes == "in_metres"
+
+
+def test_the_setting_that_is_named_is_the_one_to_change() -> None:
+    work = work_on("把 area.py 里的超时改成 30")
+    known_calls(work)
+    read(work, "pkg/area.py", "# 端口\nport = 1\n# 超时（秒）\nlimit = 2\n")
+    assert list(work.move().narrowed.passages["pkg/area.py"].starts) == [3]
+
+
+def test_a_failure_names_the_code_that_is_likely_wrong() -> None:
+    work = work_on("Fix the failing test")
+    known_calls(work)
+    traced = 'exit code 1\n  File "/x/tests/test_area.py", line 4, in test\n    self.assertEqual(area(2, 3), 6)\n'
+    ran(work, "make test", ok=False, text=traced)
+    known_calls(work)
+    code = '"""Shapes."""\ndef side(a):\n    return a\n\ndef area(a, b):\n    # all\n    return a + b\n'
+    read(work, "pkg/area.py", code)
+    assert list(work.move().narrowed.passages["pkg/area.py"].starts) == [4, 6]
 
 
 # -- the survey -------------------------------------------------------------------------------------

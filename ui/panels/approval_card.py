@@ -80,7 +80,6 @@ class ApprovalCard(QFrame):
     def _make_head(self) -> None:
         approval = self.approval
         self._picture = QuietLabel()
-        self._picture.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._title = QuietLabel(look="strong")
         self._risk = QuietLabel(look="danger" if self.careful else "quiet")
         self._folder = QuietLabel()
@@ -98,7 +97,9 @@ class ApprovalCard(QFrame):
         hunks = self.approval.hunks
         shown = hunks if len(hunks) <= HUNKS_SHOWN + 1 else hunks[:HUNKS_SHOWN]
         rest = hunks[len(shown) :]
-        self.hunks = [HunkView(hunk) for hunk in shown]
+        paths = {*self.approval.paths, *(hunk.path for hunk in hunks)}
+        titled = len(paths) == 1 and not (self.approval.command or self.approval.whole)
+        self.hunks = [HunkView(hunk, named=not titled) for hunk in shown]
         self.rest = RestView(rest) if rest else None
         for view in self.hunks:
             view.chosen_changed.connect(self._show_state)
@@ -126,7 +127,11 @@ class ApprovalCard(QFrame):
     def _lay_out(self) -> None:
         head = QHBoxLayout()
         head.setSpacing(8)
-        head.addWidget(self._picture)
+        # One line of words stands level with picture and button; more grow downwards.
+        level = self.edit_button.sizeHint().height()
+        self._picture.setFixedHeight(level)
+        self._title.setMinimumHeight(level)
+        head.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
         head.addWidget(self._title, 1)
         head.addWidget(self.edit_button, 0, Qt.AlignmentFlag.AlignTop)
         buttons = self._buttons = QHBoxLayout()
@@ -294,7 +299,7 @@ class ApprovalCard(QFrame):
         reason = tr(f"safety.reason.{approval.reason}", **approval.details)
         risk = tr("agent.risk", risk=tr(f"safety.risk.{approval.risk}"))
         edited = [tr("agent.edited_again")] if approval.edited else []
-        self._risk.setText(" ".join([*edited, risk, visible(reason)]))
+        self._risk.setText(wording.sentences(*edited, risk, visible(reason)))
         self._folder.setText(tr("agent.in_folder", path=visible(approval.cwd)))
         self.word.setPlaceholderText(tr("agent.word"))
         self.word.setAccessibleName(tr("agent.word"))

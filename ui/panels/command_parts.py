@@ -47,7 +47,7 @@ class PartView(QWidget):
         part = self._part
         reason = visible(tr(f"safety.reason.{part.reason}", **part.details))
         risk = tr("agent.risk", risk=tr(f"safety.risk.{part.risk}"))
-        self.words.setText(reason if part.risk == SAFE else f"{risk} {reason}")
+        self.words.setText(reason if part.risk == SAFE else wording.sentences(risk, reason))
         self.text.setAccessibleDescription(self.words.text())
 
     def restyle(self) -> None:

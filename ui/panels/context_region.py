@@ -19,7 +19,7 @@ from ui.panels.controls import ICON_PIXELS, ElidedLabel, QuietLabel
 from ui.panels.region_strip import RegionStrip
 from ui.theme import contrast, theme
 from ui.view_models import region, wording
-from ui.view_models.display import title_line
+from ui.view_models.block_words import name_of
 
 # Source: WCAG 2.2, 1.4.11.
 ICON_CONTRAST = 3.0
@@ -122,9 +122,10 @@ class ContextRegionPanel(QWidget):
         parts = [tr("region.share_used", share=wording.percent(region.used_share(snapshot)))]
         if snapshot.prompt_tokens:
             parts.append(tr("region.reused", share=wording.percent(region.reused_share(snapshot))))
-        parts.append(tr("region.reserve", count=wording.number(snapshot.reserve_tokens)))
         if snapshot.evictions:
             parts.append(tr("region.evictions", count=wording.number(snapshot.evictions)))
+        # Last, for it is always the same, and a narrow panel cuts the line.
+        parts.append(tr("region.reserve", count=wording.number(snapshot.reserve_tokens)))
         return " · ".join(parts)
 
     def _fill_list(self, snapshot: RegionSnapshot) -> None:
@@ -137,7 +138,7 @@ class ContextRegionPanel(QWidget):
             self.list.setCurrentIndex(self.list.model().index(row, 0))
 
     def _item(self, part: region.Part, shown: RegionBlock) -> QTreeWidgetItem:
-        item = QTreeWidgetItem([title_line(shown.title, 80), wording.number(part.tokens)])
+        item = QTreeWidgetItem([name_of(shown.title, part.kind, 80), wording.number(part.tokens)])
         name = "pin" if shown.pinned else region.icon_name(part.kind)
         item.setIcon(0, icon(name, _tint(part.kind)))
         item.setData(0, Qt.ItemDataRole.UserRole, shown)

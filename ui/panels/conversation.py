@@ -243,7 +243,7 @@ class ConversationPanel(QWidget):
     def _make_foot(self) -> QHBoxLayout:
         self._phase_words = QuietLabel()
         self._phase_words.setObjectName("phase_line")
-        self.stop_button = TextButton("composer.stop", icon_name="square", kind="plain")
+        self.stop_button = TextButton("composer.stop", icon_name="circle-stop", kind="plain")
         self.stop_button.setObjectName("stop_button")
         self.stop_button.clicked.connect(self.stop_wanted)
         self._phase_row = QWidget()

@@ -115,7 +115,7 @@ class FragmentLedgerPanel(QWidget):
         self._delegate = DebtDelegate(self.table)
         self.table.setItemDelegate(self._delegate)
         self.rest = LedgerRest(self.judge)
-        self._dream_hindrance = ""
+        self._hindrances = ("", "")  # for a debt that is owed, and for one that was put aside
         self.dream_button = TextButton("ledger.dream", kind="quiet")
         self.older_button = TextButton("ledger.open_older", kind="quiet")
         self.newer_button = TextButton("ledger.open_newer", kind="quiet")
@@ -143,6 +143,7 @@ class FragmentLedgerPanel(QWidget):
         column.addWidget(self.rest)
         column.addWidget(self._empty, 1)
         column.addWidget(self.table, 1)
+        self._more.setWordWrap(True)
         column.addWidget(self._more)
         column.addWidget(self._actions)
 
@@ -160,8 +161,9 @@ class FragmentLedgerPanel(QWidget):
     def show_rest(self, view: RestView) -> None:
         """Says what is read of the debts now, or why nothing can be."""
         self.rest.show_view(view)
-        if view.dream_hindrance != self._dream_hindrance:
-            self._dream_hindrance = view.dream_hindrance
+        hindrances = view.dream_hindrance, view.sleep_hindrance
+        if hindrances != self._hindrances:
+            self._hindrances = hindrances
             self._chosen()
 
     def show_judge(self, words: str) -> None:
@@ -186,8 +188,9 @@ class FragmentLedgerPanel(QWidget):
         for button, title in zip((self.older_button, self.newer_button), titles, strict=True):
             button.setEnabled(debt is not None)
             button.setToolTip(title)
-        self.dream_button.setEnabled(debt is not None and not self._dream_hindrance)
-        self.dream_button.setToolTip(self._dream_hindrance or tr("rest.dream_tip"))
+        hindrance = self._hindrances[debt is not None and debt.aside]
+        self.dream_button.setEnabled(debt is not None and not hindrance)
+        self.dream_button.setToolTip(hindrance or tr("rest.dream_tip"))
         question = debt.question if debt is not None else ""
         self.dream_button.setAccessibleName(tr("ledger.dream_named", question=question))
 
@@ -234,9 +237,9 @@ class FragmentLedgerPanel(QWidget):
             self.table.addTopLevelItem(item)
             if chosen is not None and _same(chosen, debt):
                 self.table.setCurrentItem(item)
-        older = len(self._snapshot.open) - len(self._debts) if self._snapshot else 0
-        self._more.setText(tr("ledger.more", count=wording.number(older)))
-        self._more.setVisible(older > 0)
+        beyond = ledger.beyond(self._snapshot) if self._snapshot else ""
+        self._more.setText(beyond)
+        self._more.setVisible(bool(beyond))
         self._chosen()
 
     def restyle(self) -> None:

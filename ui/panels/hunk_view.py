@@ -17,6 +17,8 @@ from ui.view_models import wording
 from ui.view_models.display import editable, visible
 
 BOX_PIXELS = 32
+HEAD_LINES, TAIL_LINES = 12, 6
+"""Of a long change: what is asked and the answers are seen at once in a window of the usual size."""
 EDITED_LINES_MAX = 2_000
 """A longer change is not edited in a card."""
 
@@ -49,7 +51,7 @@ class Choice(QCheckBox):
 
 
 class HunkView(QWidget):
-    """One change.
+    """One change. `named`: its place says which file; else the card's title alone does.
 
     Signals: `chosen_changed()`, `edit_left()` (Escape in the field).
     """
@@ -57,12 +59,15 @@ class HunkView(QWidget):
     chosen_changed = Signal()
     edit_left = Signal()
 
-    def __init__(self, hunk: DiffHunk, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, hunk: DiffHunk, *, named: bool = True, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.hunk = hunk
+        self._named = named
         self.box = Choice()
         self.box.toggled.connect(self._choose)
-        self.lines = FoldedLines("agent.change", diff=True, head=40, tail=20)
+        self.lines = FoldedLines("agent.change", diff=True, head=HEAD_LINES, tail=TAIL_LINES)
         self.lines.show_lines(hunk.lines)
         self.field: EditField | None = None
         self._column = column = QVBoxLayout(self)
@@ -103,9 +108,11 @@ class HunkView(QWidget):
 
     def retranslate(self) -> None:
         """Says the place again."""
-        path = visible(self.hunk.path)
-        key = "agent.hunk" if self.hunk.lines else "agent.whole_file"
-        self.box.say(tr(key, path=path, place=self.hunk.header.strip("@ ")))
+        hunk = self.hunk
+        words = [wording.place(hunk.header) if hunk.lines else tr("agent.whole_file")]
+        if self._named:
+            words.insert(0, visible(hunk.path))
+        self.box.say(" · ".join(filter(None, words)))
 
 
 class RestView(QWidget):

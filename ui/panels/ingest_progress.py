@@ -48,7 +48,7 @@ class IngestBar(QFrame):
         self._done = QuietLabel(look="")
         self._done.setWordWrap(True)
         self._done.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.stop_button = TextButton("ingest.stop", icon_name="square")
+        self.stop_button = TextButton("ingest.stop", icon_name="circle-stop")
         self.details_button = TextButton("ingest.details", kind="quiet")
         self.close_button = IconButton("x", "ingest.close")
         row = QHBoxLayout(self)

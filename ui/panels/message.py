@@ -6,6 +6,7 @@ streamed word.
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TypeAlias
 
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt, Signal
@@ -32,6 +33,7 @@ from ui.panels.notes import NoteView, note_view
 from ui.panels.prose import ProseView
 from ui.panels.recall_trace import RecallTrace
 from ui.panels.search_notice import NOTICE_PIXELS, SearchNotice
+from ui.panels.tool_card import ToolCard
 from ui.theme import theme
 from ui.view_models import wording
 from ui.view_models.display import one_line
@@ -159,9 +161,11 @@ class MessageView(QWidget):
             self.height_changed.emit()
         self._noted = list(self.message.notes)
         undone = undone_of(self._noted)
-        for view in self._notes:
+        for view, below in zip_longest(self._notes, self._notes[1:]):
             if not isinstance(view, ApprovalCard):
                 view.show_undone(undone)
+            if isinstance(view, ToolCard):
+                view.show_waiting(isinstance(below, ApprovalCard))
         checkpoint = first_checkpoint(self._noted)
         self.undo_button.setVisible(bool(checkpoint) and not self.message.live)
         self.undo_button.setEnabled(checkpoint not in undone)

@@ -58,7 +58,7 @@ class NoteLine(QWidget):
         checkpoint = note.checkpoint if forced else report.undo_id
         if not checkpoint or (forced and not report.conflicts):
             return
-        key = "agent.undo_anyway" if forced else "agent.redo"
+        key = "agent.undo_anyway" if forced else "agent.undo" if note.again else "agent.redo"
         button = self.restore_button = TextButton(key, kind="quiet")
         button.clicked.connect(lambda: self._want(checkpoint, forced))
         row.addWidget(button)

@@ -9,8 +9,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from typing_extensions import override
 
 from memory.values import ConversationId, QueueEntry, QueueSnapshot
-from ui.view_models.block_words import describe_entry
-from ui.view_models.display import title_line
+from ui.view_models.block_words import describe_entry, name_of
 
 AnyIndex = QModelIndex | QPersistentModelIndex
 TITLE_CHARACTERS = 120
@@ -118,14 +117,14 @@ class QueueModel(QAbstractListModel):
         entry = self._entries[index.row()]
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return title_line(entry.title, TITLE_CHARACTERS)
+                return name_of(entry.title, entry.kind, TITLE_CHARACTERS)
             case Qt.ItemDataRole.ToolTipRole:
-                title = title_line(entry.title, TITLE_CHARACTERS)
+                title = name_of(entry.title, entry.kind, TITLE_CHARACTERS)
                 return f"{title}\n{describe_entry(entry, self.now_ms)}"
             case Qt.ItemDataRole.AccessibleDescriptionRole:
                 return describe_entry(entry, self.now_ms)
             case Qt.ItemDataRole.AccessibleTextRole:
-                title = title_line(entry.title, TITLE_CHARACTERS)
+                title = name_of(entry.title, entry.kind, TITLE_CHARACTERS)
                 return f"{title}, {describe_entry(entry, self.now_ms)}"
             case Qt.ItemDataRole.UserRole:
                 return entry

@@ -15,7 +15,7 @@ from ui.icons import icon
 from ui.panels.queue_model import TITLE_CHARACTERS, AnyIndex, QueueModel
 from ui.theme import SMALL_PIXELS, theme
 from ui.view_models import region, wording
-from ui.view_models.display import title_line
+from ui.view_models.block_words import name_of
 
 ROW_PIXELS = 28
 BAR_PIXELS = 8
@@ -168,7 +168,7 @@ class QueueDelegate(QStyledItemDelegate):
         painter.setFont(font)
         painter.setPen(theme.color("text"))
         title = QFontMetrics(font).elidedText(
-            title_line(entry.title, TITLE_CHARACTERS),
+            name_of(entry.title, entry.kind, TITLE_CHARACTERS),
             Qt.TextElideMode.ElideRight,
             max(0, int(box.width())),
         )

@@ -42,7 +42,7 @@ class SearchNotice(QWidget):
         self._words = ElidedLabel(look="quiet")
         self._words.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.title_button = TextButton("trace.open", kind="quiet")
-        self.stop_button = TextButton("composer.stop", icon_name="square", kind="quiet")
+        self.stop_button = TextButton("composer.stop", icon_name="circle-stop", kind="quiet")
         self.further_button = TextButton("search.further")
         self.again_button = TextButton("search.again")
         self.title_button.clicked.connect(self._open)

@@ -25,6 +25,7 @@ from typing_extensions import override
 from growbox_app.settings.schema import SETTINGS, Setting, Value
 from growbox_app.text import tr
 from ui.panels.controls import IconButton, QuietLabel, TextButton, Words
+from ui.view_models import wording
 
 SECTIONS = ("general", "appearance", "models", "memory", "rest", "agent", "network")
 TYPING_MS = 500
@@ -196,7 +197,7 @@ class SettingRow(QFrame):
         ]
         if setting.needs_restart:
             parts.append(tr("settings.needs_restart"))
-        self._help.setText(" ".join(parts))
+        self._help.setText(wording.sentences(*parts))
         self.editor.setAccessibleName(name)
         self.editor.setAccessibleDescription(self._help.text())
         self.reset_button.setAccessibleName(tr("settings.reset_named", name=name))

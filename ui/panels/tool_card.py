@@ -32,6 +32,7 @@ class ToolCard(QFrame):
         super().__init__(parent)
         self._note = note
         self._ended = note if isinstance(note, ToolCalled) else None
+        self._waits = False
         self.setProperty("look", "code")
         self.fold_button = IconButton("chevron-down", "agent.show_output")
         self.fold_button.clicked.connect(self.toggle)
@@ -90,6 +91,12 @@ class ToolCard(QFrame):
             self.fold_button.show_as("chevron-down", "agent.show_output")
         self.updateGeometry()
 
+    def show_waiting(self, waits: bool) -> None:
+        """Takes whether it has not begun: the card below asks whether it may."""
+        if waits is not self._waits:
+            self._waits = waits
+            self.retranslate()
+
     def show_undone(self, undone: frozenset[str]) -> None:
         """Takes which checkpoints are restored now; a wish that failed can be had again."""
         checkpoint = self._ended.checkpoint if self._ended else ""
@@ -110,7 +117,7 @@ class ToolCard(QFrame):
         result = "" if ended is None else one_line(visible(ended.result)) or tr("answer.failed")
         edited = tr("agent.edited") if ended is not None and ended.edited else ""
         self._target.say(" · ".join(part for part in (target, edited, result) if part))
-        figures = tr("agent.running") if ended is None else ""
+        figures = tr("agent.running") if ended is None and not self._waits else ""
         if ended is not None and ended.seconds:
             figures = tr("agent.seconds", time=f"{ended.seconds:.1f}")
         self._figures.setText(figures)

@@ -11,6 +11,11 @@ from ui.view_models.region import Part
 FIRST_WORDS = 60
 
 
+def name_of(title: str, kind: str, limit: int = 120) -> str:
+    """The first words of a block; who speaks while there are none yet, as in an answer that is being written."""
+    return title_line(title, limit) or tr(f"region.kind_{kind}")
+
+
 def share_of(tokens: int, window: int) -> str:
     """`3.8 % of the window`: small blocks need the decimal."""
     share = 100 * tokens / window if window else 0.0

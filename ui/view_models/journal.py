@@ -62,7 +62,8 @@ def what(entry: JournalEntry) -> str:
     if entry.kind is JournalKind.POINTED:
         found = wording.counted("journal.notes", finds)
     record = one_line(entry.record, _QUESTION_CHARACTERS)
-    return tr(f"journal.did_{entry.kind}", read=read, found=found, record=record)
+    unclear = wording.counted("journal.notes", entry.unclear_count)
+    return tr(f"journal.did_{entry.kind}", read=read, found=found, record=record, unclear=unclear)
 
 
 def about(entry: JournalEntry) -> str:
@@ -109,20 +110,21 @@ def parts(entry: JournalEntry) -> tuple[Part, ...]:
     yes = tr("journal.rests_on") if learned else tr("journal.found")
     made.append(Part(heading=yes, notes=_links(entry.yes)))
     refused = entry.kind is JournalKind.REFUSED
-    more = entry.no_count - len(entry.no)
-    made.append(
-        Part(
-            heading=tr("journal.refused" if refused else "journal.not_found"),
-            text=wording.counted("journal.more", more) if more > 0 else "",
-            notes=_links(entry.no),
-            notes_first=True,
-        )
-    )
+    no = tr("journal.refused" if refused else "journal.not_found")
+    made.append(_some(no, entry.no, entry.no_count))
+    made.append(_some(tr("journal.unclear"), entry.unclear, entry.unclear_count))
     made.append(Part(heading=tr("journal.sources"), notes=_links(entry.sources)))
     before, after = before_and_after(entry)
     made.append(Part(heading=tr("journal.before"), text=before))
     made.append(Part(heading=tr("journal.after"), text=after))
     return tuple(part for part in made if part.text or part.notes)
+
+
+def _some(heading: str, notes: tuple[JournalNode, ...], count: int) -> Part:
+    """The first notes of many."""
+    more = count - len(notes)
+    said = wording.counted("journal.more", more) if more > 0 else ""
+    return Part(heading=heading, text=said, notes=_links(notes), notes_first=True)
 
 
 def _whole(text: str) -> str:
@@ -144,6 +146,10 @@ def before_and_after(entry: JournalEntry) -> tuple[str, str]:
         before, after = [tr("journal.before_record")], [tr("journal.after_record")]
     elif entry.kind is JournalKind.REFUSED:
         before, after = [tr("journal.before_refused")], [tr("journal.after_refused")]
+    elif entry.kind in (JournalKind.PUT_ASIDE, JournalKind.REOPENED):
+        aside = entry.kind is JournalKind.PUT_ASIDE
+        before = [tr("journal.debt_open" if aside else "journal.debt_aside")]
+        after = [tr("journal.debt_aside" if aside else "journal.debt_open")]
     else:
         before, after = _read(entry)
     if entry.undone:

@@ -25,6 +25,11 @@ class Debt:
     newer_ms: int | None = None
 
     @property
+    def aside(self) -> bool:
+        """Read, without a clear answer to what is left; owed no more."""
+        return self.fragment.state is DebtState.UNSURE
+
+    @property
     def older_seq(self) -> int:
         """The end that was written first: most jumps lead back in time, so it is where this one landed."""
         return min(self.fragment.entry_seq, self.fragment.target_seq)
@@ -62,20 +67,24 @@ def ends(snapshot: LedgerSnapshot) -> tuple[int, ...]:
     """The places whose times the rows need."""
     return tuple(
         dict.fromkeys(
-            seq for item in snapshot.open[:ROWS_MAX] for seq in (item.target_seq, item.entry_seq)
+            seq for item in _listed(snapshot) for seq in (item.target_seq, item.entry_seq)
         )
     )
 
 
+def _listed(snapshot: LedgerSnapshot) -> tuple[Fragment, ...]:
+    return (*snapshot.open, *snapshot.unclear)[:ROWS_MAX]
+
+
 def debts(snapshot: LedgerSnapshot, times: Mapping[int, int]) -> tuple[Debt, ...]:
-    """The open fragments that are listed, in the order in which they are read."""
+    """The fragments that are listed: the open ones in the order in which they are read, then those put aside."""
     return tuple(
         Debt(
             fragment=item,
             older_ms=times.get(min(item.entry_seq, item.target_seq)),
             newer_ms=times.get(max(item.entry_seq, item.target_seq)),
         )
-        for item in snapshot.open[:ROWS_MAX]
+        for item in _listed(snapshot)
     )
 
 
@@ -88,16 +97,23 @@ def interval(debt: Debt, now_ms: int) -> str:
 
 
 def progress(debt: Debt) -> str:
-    """`31 of 32 notes unread`."""
+    """`31 of 32 notes unread`, or `read: 3 of 32 unclear`."""
     left, size = wording.number(debt.fragment.remaining), wording.number(debt.size)
-    return tr("ledger.left", left=left, size=size)
+    return tr("ledger.unclear" if debt.aside else "ledger.left", left=left, size=size)
+
+
+def beyond(snapshot: LedgerSnapshot) -> str:
+    """What the list does not say: how many more wait, and how many notes got no clear answer."""
+    more, unclear = len(snapshot.open) - ROWS_MAX, snapshot.unclear_notes
+    said = [tr("ledger.more", count=wording.number(more))] if more > 0 else []
+    return " ".join([*said, wording.counted("ledger.unclear_notes", unclear)] if unclear else said)
 
 
 def facts(debt: Debt, now_ms: int) -> str:
-    """Interval, progress and age in one line; before them, that the last visit got no answer."""
+    """Interval, progress and age in one line; of one that was put aside first how much of it is unclear."""
     since = tr("ledger.since", when=wording.age(debt.fragment.created_at_ms, now_ms))
-    unsure = [state(debt)] if debt.fragment.state is DebtState.UNSURE else []
-    return " · ".join([*unsure, interval(debt, now_ms), progress(debt), since])
+    first = [interval(debt, now_ms), progress(debt)]
+    return " · ".join([*(reversed(first) if debt.aside else first), since])
 
 
 def state(debt: Debt) -> str:
@@ -107,7 +123,4 @@ def state(debt: Debt) -> str:
 
 def describe(debt: Debt, now_ms: int) -> str:
     """All of it, for hovering and for screen readers."""
-    said = [facts(debt, now_ms)]
-    if debt.fragment.state is not DebtState.UNSURE:
-        said.append(state(debt))
-    return f"{debt.question}\n{' · '.join(said)}"
+    return f"{debt.question}\n{facts(debt, now_ms)} · {state(debt)}"

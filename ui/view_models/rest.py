@@ -82,13 +82,17 @@ def _facts(judged: int, found: int) -> list[str]:
     return [*parts, wording.counted("rest.found", found)] if found else parts
 
 
+def _unclear(count: int) -> list[str]:
+    return [wording.counted("rest.unclear", count)] if count else []
+
+
 def _line(head: str, facts: list[str]) -> str:
     return f"{head} {' · '.join(facts)}".strip()
 
 
 def dreamt(report: DreamReport) -> str:
     """How a visit to a debt ended."""
-    facts = _facts(report.judged, len(report.discoveries))
+    facts = [*_facts(report.judged, len(report.discoveries)), *_unclear(report.unclear)]
     return _line(tr(f"rest.ended_dream_{report.outcome}"), facts)
 
 
@@ -102,7 +106,7 @@ def dreamt_all(report: DreamReport, paid: int) -> str:
 def slept(report: SleepReport) -> str:
     """How a sleep ended."""
     facts = [wording.counted("rest.paid", report.cleared)] if report.cleared else []
-    facts += _facts(report.judged, report.discoveries)
+    facts += [*_facts(report.judged, report.discoveries), *_unclear(report.unclear)]
     if report.rehearsals:
         facts.append(wording.counted("rest.rehearsed", report.rehearsals))
     if report.retry_after_s > 0:

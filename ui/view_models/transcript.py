@@ -46,10 +46,11 @@ class ApprovalOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """A checkpoint was restored, or not, for conflicts."""
+    """A checkpoint was restored, or not, for conflicts. `again`: it undid an undoing, so the change is there again."""
 
     checkpoint: str
     report: RestoreReport
+    again: bool = False
 
 
 Note: TypeAlias = Problem | ToolStarted | ToolCalled | Approval | ApprovalOver | Restored
@@ -142,6 +143,12 @@ def checkpoints_of(notes: list[Note]) -> frozenset[str]:
     found = {note.checkpoint for note in notes if isinstance(note, ToolCalled)}
     found |= {note.report.undo_id or "" for note in notes if isinstance(note, Restored)}
     return frozenset(found - {""})
+
+
+def brings_back(notes: list[Note], checkpoint: str) -> bool:
+    """Whether restoring it makes a change anew: it was taken before one was undone."""
+    undoings = (note for note in notes if isinstance(note, Restored))
+    return any(not note.again for note in undoings if note.report.undo_id == checkpoint)
 
 
 def undone_of(notes: list[Note]) -> frozenset[str]:
@@ -294,7 +301,8 @@ class Transcript:
         """A call, or the undoing of one, was undone: says so behind the notes of its answer."""
         for message in self.messages:
             if checkpoint in checkpoints_of(message.notes):
-                message.notes.append(Restored(checkpoint=checkpoint, report=report))
+                again = brings_back(message.notes, checkpoint)
+                message.notes.append(Restored(checkpoint=checkpoint, report=report, again=again))
 
     def _finish(self, answer: Message, event: TurnFinished) -> None:
         answer.text = event.answer.content

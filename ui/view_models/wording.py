@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from ui.view_models.transcript import ApprovalOver, Message, Note, Restored
 
 DAY_MS = 86_400_000
 PATHS_SHOWN = 4
+_PLACE = re.compile(r"-(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))?")
+_WIDE_ENDS = "。！？；："
 _NOT_READY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.RESTARTING)
 
 
@@ -44,6 +47,28 @@ def named(kind: str, name: str) -> str:
     """The word for a machine name, `tool.<name>` or `store.<name>`; a name that has none stays as it is."""
     word = tr(f"{kind}.{name}")
     return name if word == f"{kind}.{name}" else word
+
+
+def sentences(*parts: str) -> str:
+    """Sentences one behind the other; no space behind a sign of Chinese, which has its own."""
+    text = ""
+    for part in filter(None, parts):
+        text += part if not text or text[-1] in _WIDE_ENDS else f" {part}"
+    return text
+
+
+def place(header: str) -> str:
+    """Where a change stands in the file as it is, `lines 1–3`; in the new one, where that is all there is."""
+    found = _PLACE.search(header)
+    if found is None:
+        return header.strip("@ ")
+    old, old_count, new, new_count = found.groups()
+    first, count = int(old), int(old_count or 1)
+    if not count:
+        first, count = int(new), int(new_count or 1)
+    if count <= 1:
+        return tr("agent.line", line=number(first))
+    return tr("agent.lines", first=number(first), last=number(first + count - 1))
 
 
 def size(count: int) -> str:
@@ -252,11 +277,12 @@ def restored_line(restored: Restored) -> str:
     if not report.is_done and report.conflicts:
         return tr("agent.restored_conflicts", paths=_some(report.conflicts))
     count = len(report.restored) + len(report.removed)
-    parts = [counted("agent.restored", count) if count else tr("agent.restored_nothing")]
+    key = "agent.redone" if restored.again else "agent.restored"
+    parts = [counted(key, count) if count else tr("agent.restored_nothing")]
     left = (*report.not_saved, *report.failed)
     if left:
         parts.append(tr("agent.restored_left", paths=_some(left)))
-    return " ".join(parts)
+    return sentences(*parts)
 
 
 def _some(paths: tuple[Path, ...]) -> str:
