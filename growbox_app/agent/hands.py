@@ -152,7 +152,7 @@ class Hands:
             yield ApprovalEnded(id=approval.id, allowed=answer.allowed, by=outcome.by)
             await self._note(deed, decision, by=outcome.by, allowed=answer.allowed)
             if not answer.allowed:
-                deed.result = _refused(answer)
+                deed.result = _refused(answer, by=outcome.by)
                 return
             deed.result = await self._take_answer(deed, decision, answer)
             if deed.result is not None:
@@ -162,6 +162,8 @@ class Hands:
             if answer.edits and needs_asking_again(asked, decision):
                 continue
             if decision.verdict is not Verdict.DENY:
+                if answer.edits:  # what is done is not what was noted above
+                    await self._note(deed, decision, by=outcome.by, allowed=True)
                 await self._run(deed, decision)
                 return
         await self._note(deed, decision, by="policy", allowed=decision.verdict is Verdict.ALLOW)
@@ -264,7 +266,7 @@ class Hands:
             return await self._take_command(deed, answer.command)
         wanted = await asyncio.to_thread(taken, deed.plan, answer, deed.scene.workspace)
         if wanted.is_nothing:
-            return _refused(answer)
+            return _refused(answer, by="user")
         deed.plan, deed.told = wanted.plan, wanted.told or deed.told
         project_id = None if answer.edits else deed.scene.project_id
         if project_id is not None and answer.scope is not ApprovalScope.ONCE:
@@ -319,6 +321,7 @@ def _denied(decision: Decision) -> ExecutorResult:
     return ExecutorResult(ok=False, text=DENIED.format(reason=reason.rstrip(".。")), summary=reason)
 
 
-def _refused(answer: ApprovalAnswer) -> ExecutorResult:
+def _refused(answer: ApprovalAnswer, *, by: str) -> ExecutorResult:
+    """Not done: the user said no, stopped the turn, or did not answer in time."""
     text = REFUSED.format(word=answer.word.strip()).strip()
-    return ExecutorResult(ok=False, text=text, summary=tr("agent.refused"))
+    return ExecutorResult(ok=False, text=text, summary=tr(f"agent.refused_by.{by}"))

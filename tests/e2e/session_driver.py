@@ -380,7 +380,7 @@ class Session:
             self.window.new_conversation()
             await asyncio.sleep(0.2)
         (self._project / "a.txt").write_text(TEXT, encoding="utf-8")
-        self._type(wishes[(self._number + self._shots) % len(wishes)])
+        self._type(wishes[(self._number + self._turns) % len(wishes)])
         await self._until(lambda: self.window.flow.busy)
         answered = 0
         while self.window.flow.busy:

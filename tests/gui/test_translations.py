@@ -109,6 +109,7 @@ def computed_keys() -> set[str]:
     }
     keys |= rest_keys()
     keys |= {f"agent.approval_{end}" for end in ("allowed", "denied", "timeout", "stop")}
+    keys |= {f"agent.refused_by.{end}" for end in ("user", "stop", "timeout")}
     keys |= {f"{kind}.{name}" for name in executor_names() for kind in ("agent.verb", "tool")}
     keys |= {f"mcp.state.{state}" for state in ServerState}
     keys |= {f"mcp.trouble.{reason}" for reason in TROUBLES}

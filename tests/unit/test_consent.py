@@ -143,6 +143,8 @@ def test_another_command_runs_and_the_model_hears_which(tmp_path: Path, project:
         assert not (project / "a1.txt").exists()
         assert "touch b.txt" in done.output
         assert done.arguments == "touch b.txt"
+        noted = [(entry.command, entry.allowed) for entry in await app.decisions(10)]
+        assert {("touch a1.txt", True), ("touch b.txt", True)} <= set(noted)
 
     run(tmp_path, body)
 

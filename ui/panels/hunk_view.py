@@ -17,7 +17,7 @@ from ui.view_models import wording
 from ui.view_models.display import editable, visible
 
 BOX_PIXELS = 32
-HEAD_LINES, TAIL_LINES = 12, 6
+HEAD_LINES, TAIL_LINES = 9, 5
 """Of a long change: what is asked and the answers are seen at once in a window of the usual size."""
 EDITED_LINES_MAX = 2_000
 """A longer change is not edited in a card."""
