@@ -107,9 +107,8 @@ def computed_keys() -> set[str]:
         )
         for form in ("one", "many")
     }
-    keys |= rest_keys()
+    keys |= rest_keys() | {f"agent.refused_by.{by}" for by in ("user", "stop", "timeout")}
     keys |= {f"agent.approval_{end}" for end in ("allowed", "denied", "timeout", "stop")}
-    keys |= {f"agent.refused_by.{end}" for end in ("user", "stop", "timeout")}
     keys |= {f"{kind}.{name}" for name in executor_names() for kind in ("agent.verb", "tool")}
     keys |= {f"mcp.state.{state}" for state in ServerState}
     keys |= {f"mcp.trouble.{reason}" for reason in TROUBLES}
