@@ -23,7 +23,7 @@ from growbox_app.agent.deep_search import DeepSearches, advanced, cites_the_past
 from growbox_app.agent.guide import ANSWER_NOW, NO_CALL, Guide, guide_for, told
 from growbox_app.agent.hands import Deed, Hands
 from growbox_app.agent.kinds import object_of
-from growbox_app.agent.protocol import CallFilter, ToolCall, parse_tool_call
+from growbox_app.agent.protocol import RUN_ON, CallFilter, ToolCall, parse_tool_call
 from growbox_app.agent.turn import Turn, encode_trace
 from growbox_app.api import (
     AskRequest,
@@ -481,6 +481,7 @@ class AgentLoop:
             grammar=grammar,
             trigger=TRIGGER if waits else "",
             barred=() if move.may_call else (TRIGGER,),
+            ends=RUN_ON if grammar and move.may_call else (),
         )
 
     async def _run_tool(

@@ -12,6 +12,10 @@ from growbox_app.executors.call_grammar import CLOSER, TRIGGER
 _FENCE = re.compile(r"^```(?:json|tool_call)?\s*([\[{].*[\]}])\s*```$", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|$)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
+_NEW_CALL = "<tool"  # also "<tool-call>", "<toolCall>": small models misspell the mark that they forgot a quotation mark before
+RUN_ON = tuple("}}" + between + _NEW_CALL for between in ("", " ", "\n"))
+"""Behind a call that was not closed, another one: nothing of what follows can be meant."""
+_RUN_ON = re.compile(rf"(?:\\?\")?\s*\}}\}}\s*{_NEW_CALL}")
 _END_INSIDE = re.compile(rf"\}}\}}\s*(?:{re.escape(TRIGGER)}|{re.escape(CLOSER)})")
 _THOUGHT = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
 _THINK = "<think"
@@ -50,7 +54,7 @@ def parse_tool_call(text: str, known: Collection[str]) -> ToolCall | None:
         rest = stripped.split(TRIGGER, 1)[1].strip()
         body = rest.split(CLOSER, 1)[0].strip()
         call = _from_tags(body) or _from_json(body, whole=False) or _from_json(rest, whole=False)
-        return _known(call, known)
+        return _known(call or _from_json(_closed(rest), whole=False), known)
     tagged = _from_tags(stripped)
     if tagged is not None:
         return _known(tagged, known)
@@ -94,6 +98,12 @@ def _from_json(body: str, *, whole: bool) -> ToolCall | None:
     if not isinstance(value, dict):
         return None
     return _from_object(value)
+
+
+def _closed(text: str) -> str:
+    """A call whose last text was not closed before the next one began, with its end; empty where it only breaks off."""
+    found = _RUN_ON.search(text)
+    return "" if found is None else text[: found.start()] + '"}}'
 
 
 def _from_object(value: Mapping[str, object]) -> ToolCall | None:

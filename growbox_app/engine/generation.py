@@ -22,6 +22,8 @@ from growbox_app.engine.tokenizer import Renderer, Tokenizer
 Send = Callable[[p.Answer], None]
 DELTA_S = 0.03
 """Text goes out at most this often; one frame per token would cost the window a wake-up each."""
+TAIL_CHARACTERS = 256
+"""Of what was written last, in which a text that ends the answer is looked for: longer than a token and such a text together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class Generation:
         self._limit = self._llama.llama_n_ctx(self._sequence.context)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._sampled: list[int] = []
-        self._unsent_text = ""
+        self._unsent_text = self._tail = ""
         self._unsent_ids: list[int] = []
         self._sent_at = 0.0
         self._pace = Pace(model.threads)
@@ -112,6 +114,8 @@ class Generation:
                 return "stop", first_s
             first_s = first_s or time.monotonic() - started
             self._take(token)
+            if any(end in self._tail for end in self._request.ends):
+                return "stop", first_s
             if degenerate(self._sampled):
                 return "loop", first_s
             begun = time.monotonic()
@@ -129,7 +133,9 @@ class Generation:
     def _take(self, token: int) -> None:
         self._sampled.append(token)
         self._unsent_ids.append(token)
-        self._unsent_text += self._decoder.decode(self._tokenizer.piece(token))
+        text = self._decoder.decode(self._tokenizer.piece(token))
+        self._tail = (self._tail + text)[-TAIL_CHARACTERS:]
+        self._unsent_text += text
         if time.monotonic() - self._sent_at >= DELTA_S:
             self._flush()
 

@@ -56,7 +56,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, tag="chat"):
     """Generates an answer.
 
     `prefix` are ids already sampled for this answer (after a restart of the engine): they are decoded again and not sent
-    again. `grammar` (GBNF) is applied from `trigger` on, without one from the first token on; `barred` texts may not be begun at all.
+    again. `grammar` (GBNF) is applied from `trigger` on, without one from the first token on; `barred` texts may not be begun at all;
+    behind one of the texts `ends`, nothing more is written.
     """
 
     id: int
@@ -70,6 +71,7 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, tag="chat"):
     grammar: str = ""
     trigger: str = ""
     barred: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
 
 
 class Warm(msgspec.Struct, frozen=True, kw_only=True, tag="warm"):

@@ -81,3 +81,19 @@ def test_a_streamed_thought_is_not_shown(size: int) -> None:
 def test_what_only_looks_like_a_thought_is_shown(text: str) -> None:
     shown = CallFilter()
     assert "".join(shown.feed(letter) for letter in text) + shown.finish() == text
+
+
+@pytest.mark.parametrize("mark", ['"}}', '\\"}}', "}}", '\\n\\"}} '])
+@pytest.mark.parametrize("tag", ["<tool_call>", "<tool-call>", "<toolCall> The code", "<tool"])
+def test_a_last_text_that_was_not_closed_ends_where_another_call_begins(
+    mark: str, tag: str
+) -> None:
+    text = '<tool_call>{"name": "file_edit", "arguments": {"path": "a.py", "new": "x = 1' + mark
+    call = parse_tool_call(text + tag, {"file_edit"})
+    assert call is not None
+    assert call.arguments["new"].rstrip("\n") == "x = 1"
+
+
+def test_a_call_that_only_breaks_off_is_none() -> None:
+    text = '<tool_call>{"name": "file_edit", "arguments": {"path": "a.py", "new": "x = 1'
+    assert parse_tool_call(text, {"file_edit"}) is None
