@@ -128,6 +128,24 @@ def test_resumes_a_half_written_answer(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ENGINES)
+def test_nothing_is_written_behind_a_text_that_ends_the_answer(kind: str, tmp_path: Path) -> None:
+    async def body(client: EngineClient) -> None:
+        asked = chat(client, "Count from one to twenty in words. say:20")
+        whole = "".join([d.text async for d in client.stream(asked) if isinstance(d, p.Delta)])
+        middle = whole.split()[4]
+        again = chat(client, "Count from one to twenty in words. say:20", ends=(middle,))
+        answers = [answer async for answer in client.stream(again)]
+        text = "".join(a.text for a in answers if isinstance(a, p.Delta))
+        assert middle in text
+        assert whole.startswith(text)
+        assert len(text) < len(whole)
+        assert isinstance(answers[-1], p.DoneChat)
+        assert answers[-1].reason == "stop"
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
 def test_embeddings_are_normalised_and_order_by_meaning(kind: str, tmp_path: Path) -> None:
     async def body(client: EngineClient) -> None:
         texts = ("the database is DuckDB", "which database is DuckDB", "rain in the mountains")

@@ -259,6 +259,8 @@ class ScriptedBackend:
             self._cached.append(str(number))
             send(p.Delta(id=request.id, text=word, ids=(number,)))
             sent = number + 1
+            if any(end in "".join(words[:sent]) for end in request.ends):
+                break
         return p.DoneChat(
             id=request.id,
             reason=reason,  # type: ignore[arg-type]
