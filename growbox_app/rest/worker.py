@@ -316,9 +316,8 @@ class Rest:
         except MemoryEngineError:
             self._retry_s = self._parts.clock.monotonic_s() + RETRY_S
             raise
-        tested = (
-            report.goal is not None and report.goal.kind is GoalKind.TEST
-        )  # nothing new by that
+        # Testing an old conclusion brings nothing new.
+        tested = report.goal is not None and report.goal.kind is GoalKind.TEST
         concluded = report.knowledge_id is not None and not tested
         brought = concluded or report.proposal_id is not None
         self._fruitless = 0 if brought else self._fruitless + 1

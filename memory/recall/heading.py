@@ -30,10 +30,8 @@ _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )  # the C library's names would follow the system's language
-_AROUND, _AROUND_UNSPACED = (
-    160,
-    60,
-)  # characters of a neighbour: three short texts are read in one window of the judge
+# Characters of a neighbour: three short texts are read in one window of the judge.
+_AROUND, _AROUND_UNSPACED = 160, 60
 _BARE: Final = frozenset({NodeKind.DOCUMENT, NodeKind.CHUNK})
 _SPEAKERS: Final = {
     Role.USER: ("User: ", "用户："),
