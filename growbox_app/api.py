@@ -6,7 +6,7 @@ and the tests' scripted fake. Everything here is called on the event-loop thread
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -14,11 +14,13 @@ from typing import Protocol, TypeAlias
 
 from growbox_app.audit_log import Decided
 from growbox_app.endpoints.face import Endpoints
+from growbox_app.hunks import DiffHunk
 from growbox_app.ingest.report import IngestReport
-from growbox_app.library_face import LibraryFace
+from growbox_app.library_face import LibraryFace, SearchHit
 from growbox_app.rest.face import RestFace
 from growbox_app.rest.schedule import RestStatus
 from growbox_app.shadow.values import RestoreReport
+from growbox_app.task_face import BackgroundTasks, TasksChanged
 from growbox_app.toolbox.face import Tools
 from memory.events import Event
 from memory.values import (
@@ -269,8 +271,8 @@ class ToolStarted:
 class ToolCalled:
     """A call has ended; `result` is its one-line summary, `output` what the model was given of it.
 
-    `checkpoint` names the state of the project before the call (empty: it changed nothing), `paths` what it changed. `edited`:
-    the user changed the call before he allowed it.
+    `checkpoint` names the state of the project before it (empty: it changed nothing), `paths` what it changed. `edited`: the user changed
+    it before he allowed it. `cut_off`: exit (GrowBox ended while it ran) | stop (the turn did): a part of it may have been done.
     """
 
     name: str
@@ -283,25 +285,7 @@ class ToolCalled:
     checkpoint: str = ""
     paths: tuple[str, ...] = ()
     edited: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffHunk:
-    """One hunk of a change, as a unified diff shows it. `index` is its number within the approval.
-
-    `editable`: the user may write something else in the place of `text`.
-    """
-
-    index: int
-    path: str
-    header: str
-    lines: tuple[str, ...]
-    editable: bool = False
-
-    @property
-    def text(self) -> str:
-        """What would stand there, without the last line end."""
-        return "\n".join(line[1:].removesuffix("\r") for line in self.lines if line[:1] in " +")
+    cut_off: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +316,7 @@ class Approval:
     """
 
     id: int
+    call_id: int = 0
     executor: str
     arguments: str
     risk: str
@@ -347,6 +332,17 @@ class Approval:
     parts: tuple[CommandPart, ...] = ()
     editable: bool = False
     edited: bool = False
+
+    def ended(self, by: str, *, allowed: bool = False) -> ApprovalEnded:
+        """How it has ended."""
+        return ApprovalEnded(
+            id=self.id,
+            allowed=allowed,
+            by=by,
+            call_id=self.call_id,
+            executor=self.executor,
+            what=self.command or self.arguments,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,11 +376,14 @@ class ApprovalAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalEnded:
-    """An approval is over. `by`: user | timeout | stop."""
+    """An approval is over. `by`: user | timeout | stop | exit (GrowBox ended while it was open: nothing was done)."""
 
     id: int
     allowed: bool
     by: str
+    call_id: int = 0
+    executor: str = ""
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -515,15 +514,6 @@ class AskRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchHit:
-    """A message found by the sidebar's search."""
-
-    node: Node
-    conversation: Conversation
-    excerpt: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusChanged:
     """The model process or the background changed state; pull `engine_status()`."""
 
@@ -572,6 +562,7 @@ AppEvent: TypeAlias = (
     | DeepSearchChanged
     | RestChanged
     | ToolsChanged
+    | TasksChanged
     | RaiseWindow
 )
 Unsubscribe: TypeAlias = Callable[[], None]
@@ -601,6 +592,11 @@ class Assistant(Protocol):
     @property
     def rest(self) -> RestFace:
         """Dreams and sleep."""
+        ...
+
+    @property
+    def background_tasks(self) -> BackgroundTasks:
+        """Commands of the assistant's that run on in the background."""
         ...
 
     # -- turns --------------------------------------------------------------------------------
@@ -642,6 +638,10 @@ class Assistant(Protocol):
         Such files are conflicts, and nothing is done unless forced. The report names the checkpoint that undoes this. Refused while a
         turn or a background command of the project runs: it would write on top.
         """
+        ...
+
+    async def undone(self, checkpoints: Collection[str]) -> frozenset[str]:
+        """Those that are undone now: of calls, and of restores that were undone themselves."""
         ...
 
     async def decisions(self, count: int) -> tuple[Decided, ...]:
@@ -692,8 +692,8 @@ class Assistant(Protocol):
         """The memories and figures stored with an answer."""
         ...
 
-    def calls_of(self, answer: Node) -> tuple[ToolCalled, ...]:
-        """The calls stored with an answer, in order; long output as its beginning and end."""
+    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
+        """The calls stored with an answer, each before its approvals, and trouble in its place; long output as its beginning and end."""
         ...
 
     async def node(self, node_id: NodeId) -> Node | None:

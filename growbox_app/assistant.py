@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +24,7 @@ from growbox_app.agent.warmth import IDLE_S, Idleness, Warmth
 from growbox_app.api import (
     AppEvent,
     ApprovalAnswer,
+    ApprovalEnded,
     AskRequest,
     Attachment,
     ConversationsChanged,
@@ -36,7 +37,6 @@ from growbox_app.api import (
     ProblemError,
     ProgressSink,
     RaiseWindow,
-    SearchHit,
     StatusChanged,
     ToolCalled,
     ToolsChanged,
@@ -71,6 +71,7 @@ from growbox_app.grants import GrantBook
 from growbox_app.ingest.cutting import cuts_of
 from growbox_app.ingest.report import IngestReport
 from growbox_app.library import Library, LibraryParts
+from growbox_app.library_face import SearchHit
 from growbox_app.logging_setup import log_to, stop_logging
 from growbox_app.memory_service import MemoryService, Priority
 from growbox_app.model_room import ModelRoom, scripted_spec
@@ -89,6 +90,7 @@ from growbox_app.secrets import Backend, Secrets, system_backend
 from growbox_app.settings.store import SettingsStore
 from growbox_app.shadow.values import CheckpointTrouble, RestoreReport
 from growbox_app.slots import LoopKind, Slots, SlotsFull
+from growbox_app.task_room import TaskRoom
 from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from growbox_app.toolbox.box import Toolbox
@@ -193,10 +195,10 @@ class GrowBox:
             quiet=lambda: self._warmth.settled(),
             foreground=self._arbiter.in_foreground,
         )
-        self._slots = Slots()
-        self._approvals = Approvals()
+        self._slots, self._approvals = Slots(), Approvals()
         self._checkpoints = Checkpoints(data_path, self._options.clock)
         self._board = TaskBoard()
+        self.background_tasks = TaskRoom(self._board, self._options.clock, self._fan.tell)
         self._sandbox = Sandbox(self._own_folders)
         self._aftermath = Aftermath(self._checkpoints, self._board)
         self._audit = AuditLog(data_path, self._options.clock)
@@ -292,6 +294,7 @@ class GrowBox:
                 tasks=self._tasks,
                 quiet=self._quiet,
                 stop_turn=self._stop_turn,
+                end_tasks=self.background_tasks.forget,
                 unlearn=self._tools.forget_conversation,
                 changed=lambda: self._fan.tell(ConversationsChanged()),
                 beside=(*self._own_folders[1:], self._data_path / "kv"),
@@ -364,7 +367,7 @@ class GrowBox:
                 await self._turn_ended.wait()
         self._background.stop()
         await self.rest.worker.close()
-        await asyncio.to_thread(self._board.close)
+        await self.background_tasks.close()
         await self._tools.close()
         await self._aftermath.close()
         await self._past.close()
@@ -513,6 +516,10 @@ class GrowBox:
                 Problem(code=ProblemCode.RESTORE_FAILED, detail=str(trouble))
             ) from trouble
 
+    async def undone(self, checkpoints: Collection[str]) -> frozenset[str]:
+        """See `Assistant.undone`."""
+        return await self._checkpoints.undone(checkpoints)
+
     async def answer_again(self, answer_id: NodeId) -> AsyncGenerator[TurnEvent, None]:
         """See `Assistant.answer_again`."""
         answer, question = await self._answered(answer_id)
@@ -634,9 +641,9 @@ class GrowBox:
         trace = decode_trace(answer.trace)
         return trace.memories, trace.stats
 
-    def calls_of(self, answer: Node) -> tuple[ToolCalled, ...]:
+    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
         """See `Assistant.calls_of`."""
-        return decode_trace(answer.trace).calls
+        return decode_trace(answer.trace).notes()
 
     async def node(self, node_id: NodeId) -> Node | None:
         """See `Assistant.node`."""

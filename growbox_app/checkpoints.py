@@ -148,6 +148,14 @@ class Checkpoints:
         """
         return await self._in_thread(lambda archive: archive.diff(checkpoint_id))
 
+    async def undone(self, checkpoint_ids: Collection[str]) -> frozenset[str]:
+        """Those of some checkpoints, of calls and of restores, that are undone now. Trouble is logged: then none is known to be."""
+        try:
+            return await self._in_thread(lambda archive: archive.undone(checkpoint_ids))
+        except CheckpointTrouble:
+            _LOG.exception("what is undone cannot be told")
+            return frozenset()
+
     async def root_of(self, checkpoint_id: str) -> Path:
         """The folder of the project that a checkpoint belongs to.
 

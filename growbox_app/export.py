@@ -49,7 +49,7 @@ def _message(message: Node, zone: tzinfo | None) -> list[str]:
     who = tr("role.user") if message.role is Role.USER else tr("role.assistant")
     parts = [f"## {who} · {_when(message.created_at_ms, zone)}"]
     trace = decode_trace(message.trace)
-    parts += [f"- `{_line(call.name)}` {_line(call.arguments)} – {_line(call.result)}" for call in trace.calls]  # fmt: skip
+    parts += [f"- `{_line(call.name)}` {_line(call.arguments)} – {_came_to(call)}" for call in trace.calls]
     parts.append(message.content.strip() or tr("export.empty"))
     if message.status in (NodeStatus.CANCELLED, NodeStatus.FAILED, NodeStatus.PARTIAL):
         parts.append(f"*({tr(f'answer.{message.status.value}')})*")
@@ -57,6 +57,10 @@ def _message(message: Node, zone: tzinfo | None) -> list[str]:
         titles = "; ".join(_line(memory.title) for memory in trace.memories)
         parts.append(f"> {tr('export.memories')}: {titles}")
     return parts
+
+
+def _came_to(call: ToolCalled) -> str:
+    return tr(f"agent.cut_off_{call.cut_off}") if call.cut_off else _line(call.result)
 
 
 def _line(text: str) -> str:

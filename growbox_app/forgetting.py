@@ -1,8 +1,8 @@
 """Forgetting a conversation: hidden at once, taken back for some seconds, then deleted everywhere, and searched for.
 
 The wish is durable from the first moment (`MemoryEngine.forgetting`): closing the window, or a crash, does not bring the conversation
-back; the next start goes on. What is the application's own – the model's saved state, checkpoints, audit lines, what calls have
-taught – goes before the memory's part, because afterwards nobody knows any more what belonged to it. No turn runs until its rows are
+back; the next start goes on. What is the application's own – background tasks, the model's saved state, checkpoints, audit lines, what
+calls have taught – goes before the memory's part, because afterwards nobody knows any more what belonged to it. No turn runs until its rows are
 gone: one that had recalled it would write it down again. Event-loop thread.
 
 Source: design 4.9.
@@ -44,8 +44,8 @@ SHOWN_PARTS = 20
 class ForgetParts:
     """What forgetting works with.
 
-    `quiet` keeps turns away; `stop_turn` ends the running one; `unlearn` deletes what calls of a conversation have taught; `changed` is
-    called whenever there is something new to show. `beside` are folders that hold no text of conversations.
+    `quiet` keeps turns away; `stop_turn` ends the running one; `end_tasks` the background tasks that a conversation started, which are
+    off the list then; `unlearn` deletes what its calls have taught; `changed` is called whenever there is something new to show. `beside` are folders that hold no text of conversations.
     """
 
     memory: MemoryService
@@ -55,6 +55,7 @@ class ForgetParts:
     tasks: TaskGroup
     quiet: Callable[[], AbstractAsyncContextManager[None]]
     stop_turn: Callable[[], Awaitable[None]]
+    end_tasks: Callable[[ConversationId], Awaitable[None]]
     unlearn: Callable[[ConversationId], object]
     changed: Callable[[], None]
     beside: tuple[Path, ...]
@@ -172,6 +173,7 @@ class Forgetter:
     async def _own(self, conversation_id: ConversationId) -> None:
         """What the application keeps beside the memory."""
         parts = self._parts
+        await parts.end_tasks(conversation_id)  # first: what still runs may write to the project
         touched = await parts.memory.drive(partial(_touched, conversation_id), Priority.PANEL)
         await parts.kv.forget({conversation_id, *touched})
         answers = await parts.memory.call(partial(_answers, conversation_id), Priority.PANEL)

@@ -41,6 +41,25 @@ class Hunk:
     is_text: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffHunk:
+    """One hunk of a change, as a unified diff shows it. `index` is its number within the approval.
+
+    `editable`: the user may write something else in the place of `text`.
+    """
+
+    index: int
+    path: str
+    header: str
+    lines: tuple[str, ...]
+    editable: bool = False
+
+    @property
+    def text(self) -> str:
+        """What would stand there, without the last line end."""
+        return "\n".join(line[1:].removesuffix("\r") for line in self.lines if line[:1] in " +")
+
+
 def hunks_of(change: FileChange) -> tuple[Hunk, ...]:
     """The hunks of a change. A file that is made or removed is one, even when it is empty."""
     if change.before == change.after:

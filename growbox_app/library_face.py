@@ -14,9 +14,11 @@ from typing import Protocol
 from growbox_app.projects import FolderLevel, ProjectRules
 from growbox_app.safety.values import Grant, Mode
 from memory.values import (
+    Conversation,
     ConversationId,
     ForgetPreview,
     ForgetReport,
+    Node,
     Project,
     ProjectHoldings,
     ProjectId,
@@ -34,6 +36,15 @@ class ProjectView:
     grants: tuple[Grant, ...] = ()
     holdings: ProjectHoldings = field(default_factory=ProjectHoldings)
     missing: frozenset[Path] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A message found by the sidebar's search."""
+
+    node: Node
+    conversation: Conversation
+    excerpt: str
 
 
 class ForgetState(StrEnum):

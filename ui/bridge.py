@@ -20,6 +20,7 @@ from growbox_app.api import (
     ToolsChanged,
 )
 from growbox_app.rest.schedule import RestStatus
+from growbox_app.task_face import TasksChanged
 from memory.events import Event
 from memory.values import NodeId
 
@@ -30,7 +31,7 @@ class Bridge(QObject):
     """Signals of one assistant.
 
     Signals: `status_changed()`, `conversations_changed()`, `memory_changed(tuple[Event, ...])`, `search_changed(DeepSearchChanged)`,
-    `rest_changed(RestStatus)`, `tools_changed()`, `raise_requested()`.
+    `rest_changed(RestStatus)`, `tools_changed()`, `tasks_changed()`, `raise_requested()`.
     """
 
     status_changed = Signal()
@@ -39,6 +40,7 @@ class Bridge(QObject):
     search_changed = Signal(object)
     rest_changed = Signal(object)
     tools_changed = Signal()
+    tasks_changed = Signal()
     raise_requested = Signal()
 
     def __init__(self, assistant: Assistant, parent: QObject | None = None) -> None:
@@ -46,6 +48,7 @@ class Bridge(QObject):
         self._status = False
         self._conversations = False
         self._tools = False
+        self._tasks = False
         self._events: list[Event] = []
         self._searches: dict[NodeId, DeepSearchChanged] = {}
         self._rests: list[RestStatus] = []
@@ -68,6 +71,8 @@ class Bridge(QObject):
                 self._conversations = True
             case ToolsChanged():
                 self._tools = True
+            case TasksChanged():
+                self._tasks = True
             case MemoryChanged():
                 self._events.extend(event.events)
             case DeepSearchChanged():
@@ -93,10 +98,13 @@ class Bridge(QObject):
         searches, self._searches = self._searches, {}
         rests, self._rests = self._rests, []
         tools, self._tools = self._tools, False
+        tasks, self._tasks = self._tasks, False
         if status:
             self.status_changed.emit()
         if tools:
             self.tools_changed.emit()
+        if tasks:
+            self.tasks_changed.emit()
         if conversations:
             self.conversations_changed.emit()
         if events:

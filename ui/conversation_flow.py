@@ -299,6 +299,16 @@ class ConversationFlow(QObject):
             self._panel.problem_bar.say(error.problem)
         else:
             transcript.take_restored(checkpoint, report)
+        await self._look_what_stands(transcript)
+
+    async def _look_what_stands(self, transcript: Transcript) -> None:
+        """Takes which changes are undone now, whoever has undone them, and when."""
+        checkpoints = transcript.checkpoints()
+        if checkpoints:
+            transcript.take_undone(await self._assistant.undone(checkpoints))
+        self._notes_changed(transcript)
+
+    def _notes_changed(self, transcript: Transcript) -> None:
         if transcript is self.shown:
             self._panel.view.notes_changed()
 
@@ -317,6 +327,7 @@ class ConversationFlow(QObject):
         if transcript is self.shown:
             self._panel.view.now_ms = self._clock.now_ms()
             self._panel.view.messages_added(follow=not item.was_queued)
+            self._panel.view.notes_changed()
             self._panel.show_phase(transcript.phase)
             self._panel.refresh_page()
             if is_new:
@@ -374,6 +385,8 @@ class ConversationFlow(QObject):
                 self._attached(task)
         if item.again is not None:
             self._searches.tell(item.transcript, item.again, told=True)
+            item.transcript.offer_again(item.again, offered=True)
+            self._notes_changed(item.transcript)
             return
         self._hand_in(item.transcript, item.text, item.enclosures)
 
@@ -519,6 +532,8 @@ class ConversationFlow(QObject):
         self._waiting.append(
             Waiting(transcript=transcript, text=text, again=answer_id, was_queued=self.busy)
         )
+        transcript.offer_again(answer_id, offered=False)
+        self._notes_changed(transcript)
         self._next()
 
     def search_changed(self, change: DeepSearchChanged) -> None:
@@ -565,6 +580,7 @@ class ConversationFlow(QObject):
             return  # another was chosen, or the first question asked, meanwhile
         self.keep_draft()
         self._show(transcript)
+        self._tasks.start("what stands", self._look_what_stands(transcript))
         if node_id is not None:
             places = [
                 at for at, message in enumerate(transcript.messages) if message.node_id == node_id
@@ -589,8 +605,9 @@ class ConversationFlow(QObject):
                 messages[-1].search = self._assistant.deep_search_of(node)
             else:
                 messages.append(message_of(node))
-        if messages and messages[-1].search is not None:
-            messages[-1].search_told = True
+        if messages:
+            messages[-1].search_told = messages[-1].search is not None
+            messages[-1].offers_again = True
         transcript.messages = messages
         return transcript
 

@@ -58,6 +58,7 @@ from ui.panels.sidebar import Sidebar
 from ui.panels.status_line import StatusLine
 from ui.qt_language import use_qt_language
 from ui.rest_flow import RestFlow, RestPlaces
+from ui.tasks_flow import TasksFlow
 from ui.theme import theme
 from ui.tools_flow import ToolsFlow
 from ui.view_models import wording
@@ -130,6 +131,10 @@ class MainWindow(QMainWindow):
         self.endpoints = EndpointsFlow(assistant, tasks=tasks.turns, parent=self)
         self.bridge = Bridge(assistant, self)
         self.tools = ToolsFlow(assistant, self.bridge, tasks=tasks.turns, parent=self)
+        self.background_tasks = TasksFlow(
+            assistant, self.bridge, self.status_line, self._titles_of, clock=clock, parent=self
+        )
+        self.background_tasks.conversation_wanted.connect(self.open_conversation)
         self.decisions = DecisionsFlow(assistant, clock, tasks=readers, parent=self)
         self.notifier = Notifier(self, lambda: bool(assistant.setting("agent.notify")))
         self.notifier.follow(self.flow)
@@ -224,6 +229,7 @@ class MainWindow(QMainWindow):
         theme.changed.disconnect(self.refresh_words)
         self.bridge.close()
         self.rest.close()
+        self.background_tasks.close()
         self.notifier.over()
         self.panels.close()
 
@@ -375,6 +381,7 @@ class MainWindow(QMainWindow):
         self.journal.refresh()
         self.endpoints.refresh()
         self.tools.refresh()
+        self.background_tasks.refresh()
         if self._settings_dialog is not None:
             refresh(self._settings_dialog)
 
@@ -435,6 +442,14 @@ class MainWindow(QMainWindow):
         projects = self._projects
         conversations = tuple(self._conversations.values())
         self.sidebar.tree.show_all(projects, conversations, self.flow.shown.conversation_id)
+
+    def _titles_of(self, conversation_id: ConversationId) -> tuple[str, str]:
+        """What a conversation and its project are called; empty where that is not known."""
+        conversation = self._conversations.get(conversation_id)
+        if conversation is None:
+            return "", ""
+        names = (item.name for item in self._projects if item.id == conversation.project_id)
+        return conversation.title, next(names, "")
 
     def new_conversation(self) -> None:
         """Shows an empty conversation."""
@@ -707,6 +722,7 @@ class MainWindow(QMainWindow):
             "models": lambda: self.show_models(forced=False),
             "servers": self.endpoints.open,
             "tools": self.tools.open,
+            "tasks": self.background_tasks.open,
             "settings": self.open_settings,
             "quit": self.close,
             "input": panel.input.setFocus,

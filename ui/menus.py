@@ -48,6 +48,7 @@ COMMANDS = (
     Command(menu="view", name="panel_fatigue", keys="Ctrl+4"),
     Command(menu="view", name="panel_stains", keys="Ctrl+5"),
     Command(menu="view", name="panel_pointers", keys="Ctrl+6"),
+    Command(menu="view", name="tasks", keys="Ctrl+Shift+T", gap_before=True),
     Command(menu="view", name="reset_layout", gap_before=True),
     Command(menu="memory", name="journal", keys="Ctrl+Shift+J"),
     Command(menu="memory", name="dream", keys="Ctrl+Shift+D", gap_before=True),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from growbox_app.api import ApprovalAnswer, CommandPart, DiffHunk
+from growbox_app.api import ApprovalAnswer, CommandPart
 from growbox_app.executors.base import FileChange, Plan, Workspace
 from growbox_app.executors.paths import shown
-from growbox_app.hunks import apply, editable, hunks_of, unified
+from growbox_app.hunks import DiffHunk, apply, editable, hunks_of, unified
 from growbox_app.safety.values import RANK, Decision, Verdict
 
 DONE_CHARACTERS_MAX = 1_500

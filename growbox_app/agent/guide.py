@@ -7,6 +7,7 @@ stage, and the next turn begins with a new one.
 from __future__ import annotations
 
 import asyncio
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,6 +26,10 @@ from growbox_app.executors.text_files import read_bytes, text_file
 from growbox_app.paths import resources_path
 
 ANSWER_NOW = Move(may_call=False)
+ECHO_CHARACTERS, ECHO_CHARACTERS_MIN, ECHO_BYTES_MIN = 16, 3, 14
+_SHOWN = ("[", *(f"{number}|" for number in range(1, 10)))
+"""How hints and lines of files begin as the model is shown them."""
+_SENTENCE = re.compile(r"[.!?。！？：:\n]\s*")
 NO_CALL = ToolCall(name="", arguments={})
 
 
@@ -43,7 +48,8 @@ class Guide:
         move = self._work.move()
         key, fields = self._work.hint()
         opening = hints(self._language).get(f"{key}_opening", "").format(**fields)
-        return replace(move, lead=opening, narrowed=replace(move.narrowed, opening=opening))
+        narrowed = replace(move.narrowed, opening=opening)
+        return replace(move, lead=opening, echoes=echoes(self._language, key), narrowed=narrowed)
 
     def next_call(self) -> ToolCall | None:
         """The call that follows by rule."""
@@ -92,6 +98,26 @@ def hints(language: str) -> Mapping[str, str]:
     """The sentences of `resources/prompts/<language>/stages.toml`."""
     path = resources_path() / "prompts" / language / "stages.toml"
     return {key: str(text) for key, text in tomllib.loads(path.read_text("utf-8")).items()}
+
+
+@cache
+def echoes(language: str, key: str) -> tuple[str, ...]:
+    """How no sentence of an answer behind this hint begins: as what the model is told does; small models repeat that instead of doing it."""
+    told = hints(language)
+    others = (text for name, text in told.items() if not name.endswith("_opening"))
+    long = (words for text in others for words in _begun(text) if _is_long(words))
+    return tuple(dict.fromkeys((*_begun(told[key]), *long, *_SHOWN))) if key else ()
+
+
+def _begun(text: str) -> list[str]:
+    """How sentences begin, as far as they are the hint's own."""
+    parts = (part.split("{", 1)[0].strip() for part in _SENTENCE.split(text))
+    return [part[:ECHO_CHARACTERS] for part in parts if len(part) >= ECHO_CHARACTERS_MIN]
+
+
+def _is_long(words: str) -> bool:
+    """Whether nobody begins a sentence so by chance."""
+    return len(words.encode()) >= ECHO_BYTES_MIN
 
 
 def _text(path: Path) -> str:

@@ -2,8 +2,9 @@
 
 Every call of every executor takes this way, and there is no other. Invariants: nothing runs that the policy denies; what the
 policy wants asked runs only with the user's yes, and no longer than his yes is old (the plan is judged again behind it); before
-anything that may change the project there is a checkpoint; every decision is in the audit log. Event-loop thread; the work
-itself is the executors'. A crash leaves a checkpoint and, at most, half of what a command had done.
+anything that may change the project there is a checkpoint, and before anything acts at all its beginning is stored with the answer;
+every decision is in the audit log. Event-loop thread; the work itself is the executors'. A crash leaves a checkpoint, with the stored
+beginning that leads to it, and, at most, half of what a command had done.
 
 Source: design 5.1 and 5.4.
 """
@@ -11,7 +12,7 @@ Source: design 5.1 and 5.4.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from growbox_app.agent.aftermath import Aftermath
@@ -28,7 +29,6 @@ from growbox_app.api import (
     Approval,
     ApprovalAnswer,
     ApprovalAsked,
-    ApprovalEnded,
     ApprovalScope,
     ToolCalled,
     ToolStarted,
@@ -80,7 +80,8 @@ class HandParts:
 class Deed:
     """One call on its way. `result` is set at its end. `told`: how it differs, by the user's hand, from what the model wished.
 
-    `edited`: the user wrote a part of it himself. `ran`: it was really made, to its end.
+    `edited`: the user wrote a part of it himself. `ran`: it was really made, to its end. `store` makes its beginning durable, as a call
+    that was cut off, before it acts.
     """
 
     id: int
@@ -88,6 +89,7 @@ class Deed:
     registry: Registry
     scene: CallContext
     answer_id: NodeId
+    store: Callable[[ToolCalled], Awaitable[None]]
     question: str = ""
     question_id: NodeId | None = None
     plan: Plan = field(default_factory=Plan)
@@ -102,6 +104,19 @@ class Deed:
         """One line for the reader."""
         shown = ", ".join(" ".join(value.split()) for value in self.call.arguments.values())
         return shown[:TARGET_CHARACTERS_MAX]
+
+    def begun(self) -> ToolCalled:
+        """How it will have ended if GrowBox does while it runs."""
+        return ToolCalled(
+            name=self.call.name,
+            arguments=self.arguments,
+            result="",
+            ok=False,
+            call_id=self.id,
+            checkpoint=self.checkpoint,
+            edited=self.edited,
+            cut_off="exit",
+        )
 
 
 class Hands:
@@ -149,7 +164,7 @@ class Hands:
             yield ApprovalAsked(approval=approval)
             outcome = await self._parts.approvals.wait(approval.id, deed.scene.cancelled)
             answer = outcome.answer
-            yield ApprovalEnded(id=approval.id, allowed=answer.allowed, by=outcome.by)
+            yield approval.ended(outcome.by, allowed=answer.allowed)
             await self._note(deed, decision, by=outcome.by, allowed=answer.allowed)
             if not answer.allowed:
                 deed.result = _refused(answer, by=outcome.by)
@@ -218,11 +233,14 @@ class Hands:
                 )
             except CheckpointTrouble as trouble:
                 text = NO_CHECKPOINT.format(reason=trouble)
-                deed.result = ExecutorResult(ok=False, text=text, summary=text)
+                summary = tr("agent.no_checkpoint")
+                deed.result = ExecutorResult(ok=False, text=text, summary=summary)
                 return
             deed.checkpoint = checkpoint.id
         newest = self._parts.aftermath.newest()
         try:
+            if decision.risk is not Risk.SAFE and _acts(deed):
+                await deed.store(deed.begun())
             deed.result = await deed.registry.run(deed.call.name, deed.plan, deed.scene)
             deed.ran = not deed.scene.cancelled.is_set()
         finally:
@@ -241,6 +259,7 @@ class Hands:
         hunks = await asyncio.to_thread(hunks_for, plan.changes)
         return Approval(
             id=self._parts.approvals.open(),
+            call_id=deed.id,
             executor=deed.call.name,
             arguments=deed.arguments,
             risk=decision.risk.value,

@@ -23,7 +23,7 @@ from growbox_app.agent.deep_search import DeepSearches, advanced, cites_the_past
 from growbox_app.agent.guide import ANSWER_NOW, NO_CALL, Guide, guide_for, told
 from growbox_app.agent.hands import Deed, Hands
 from growbox_app.agent.kinds import object_of
-from growbox_app.agent.protocol import RUN_ON, CallFilter, ToolCall, parse_tool_call
+from growbox_app.agent.protocol import RUN_ON, CallFilter, ToolCall, parse_tool_call, unwound
 from growbox_app.agent.turn import Turn, encode_trace
 from growbox_app.api import (
     AskRequest,
@@ -38,7 +38,6 @@ from growbox_app.api import (
     ProblemCode,
     ProblemError,
     TextDelta,
-    ToolCalled,
     TurnAccepted,
     TurnEvent,
     TurnFinished,
@@ -158,6 +157,8 @@ class AgentLoop:
             )
             async with contextlib.aclosing(self._work(turn, request)) as events:
                 async for event in events:
+                    if isinstance(event, Notice):
+                        turn.tell(event.problem)
                     yield event
         except Cancelled:
             status = NodeStatus.CANCELLED
@@ -305,7 +306,12 @@ class AgentLoop:
 
     def _call_of(self, turn: Turn, context: ContextAssembler) -> ToolCall | None:
         """The call in what was written; one that broke off is named by nothing, and answered as such."""
-        call = parse_tool_call(turn.text, context.window.tools.known)
+        known = context.window.tools.known
+        call = parse_tool_call(turn.text, known)
+        first_round = unwound(turn.text) if call is None and turn.stats.degenerate else ""
+        if first_round:
+            call = parse_tool_call(first_round, known)
+            turn.text, turn.ids = first_round, []  # the rounds would only invite more of them
         must = turn.move.narrowed.must_call and self._parts.constrained
         tried = TRIGGER in turn.text or must
         if call is None and tried and turn.cut_calls < CUT_CALLS_MAX:
@@ -466,9 +472,12 @@ class AgentLoop:
         wanted *= 1 + turn.cut_calls  # a call that broke off gets more room
         free = not move.may_call or not self._parts.constrained
         grammar = "" if free else context.window.tools.grammar(turn.barred, move.narrowed)
-        if (move.lead or turn.silent) and not move.may_call and self._parts.constrained:
-            grammar = answer_grammar(move.lead)
+        said = move.lead or move.echoes or turn.silent
+        if said and not move.may_call and self._parts.constrained:
+            grammar = answer_grammar(move.lead, move.echoes)
         waits = bool(grammar) and move.may_call and not move.narrowed.must_call
+        if waits and move.echoes:
+            grammar, waits = answer_grammar(echoes=move.echoes, call=grammar), False
         return p.Chat(
             id=0,
             messages=await context.messages(),
@@ -501,8 +510,7 @@ class AgentLoop:
             deed = await self._deed(turn, context, call)
             async with contextlib.aclosing(self._parts.hands.perform(deed)) as events:
                 async for event in events:
-                    if isinstance(event, ToolCalled):
-                        await self._keep_call(turn, event)
+                    await self._keep(turn, event)
                     yield event
             if turn.cancelled.is_set():
                 raise Cancelled
@@ -558,6 +566,7 @@ class AgentLoop:
             registry=context.window.tools,
             scene=scene,
             answer_id=turn.answer.id,
+            store=partial(self._keep, turn),
             question=turn.question.content,
             question_id=turn.question.id,
         )
@@ -571,9 +580,14 @@ class AgentLoop:
         await self._memory.call(lambda engine: engine.checkpoint_answer(turn.answer.id, text))
         return now + CHECKPOINT_S
 
-    async def _keep_call(self, turn: Turn, call: ToolCalled) -> None:
-        """At once, so that after a crash its card, and with it the way back, is there again."""
-        turn.keep(call)
+    async def _keep(self, turn: Turn, event: TurnEvent) -> None:
+        """At once, so that after a crash a call's card, and with it the way back, is there again.
+
+        An approval before it is shown, and the answer before anything runs: what the store has as open was not done. A call before it
+        acts: what the store has as begun may have been done in part.
+        """
+        if not turn.keep(event):
+            return
         text, trace = turn.visible, encode_trace(turn.trace())
         await self._memory.call(
             lambda engine: engine.checkpoint_answer(turn.answer.id, text, trace=trace)
@@ -633,10 +647,10 @@ class AgentLoop:
     ) -> TurnFinished:
         memories = turn.memories()
         loaded = self._parts.chat.loaded
-        notices = [ProblemCode.ENGINE_RESTARTED.value] if turn.restarted else []
         if problem is not None:
-            notices.append(problem.code.value)
-        trace = turn.trace(tuple(notices))
+            turn.tell(problem)
+        turn.close()
+        trace = turn.trace()
         text = turn.visible
         try:
             answer = await self._memory.call(

@@ -54,7 +54,7 @@ class Outcomes:
             source=ExperienceSource.EXECUTOR,
             operation=_kept(operation, OPERATION_CHARACTERS_MAX),
             context=context,
-            outcome=_kept(f"{done}: {result.summary}"),
+            outcome=_kept(f"{done}: {result.remembered()}"),
             success=result.ok,
             node_ids=node_ids,
         )

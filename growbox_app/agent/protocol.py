@@ -12,16 +12,20 @@ from growbox_app.executors.call_grammar import CLOSER, TRIGGER
 _FENCE = re.compile(r"^```(?:json|tool_call)?\s*([\[{].*[\]}])\s*```$", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|$)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
-_NEW_CALL = "<tool"  # also "<tool-call>", "<toolCall>": small models misspell the mark that they forgot a quotation mark before
-RUN_ON = tuple("}}" + between + _NEW_CALL for between in ("", " ", "\n"))
-"""Behind a call that was not closed, another one: nothing of what follows can be meant."""
-_RUN_ON = re.compile(rf"(?:\\?\")?\s*\}}\}}\s*{_NEW_CALL}")
+_TAGS = ("<tool", "</tool ", "</tool>", "</tool-call", "</toolCall")
+"""How tags begin; small models misspell the one that they forgot a quotation mark before."""
+RUN_ON = tuple("}}" + between + tag for between in ("", " ", "\n") for tag in _TAGS)
+"""Behind a call that was not closed, its end or another one: nothing of what follows can be meant."""
+_RUN_ON = re.compile(rf"(?:\\?\")?\s*\}}\}}\s*(?:{'|'.join(map(re.escape, _TAGS))})")
 _END_INSIDE = re.compile(rf"\}}\}}\s*(?:{re.escape(TRIGGER)}|{re.escape(CLOSER)})")
 _THOUGHT = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
 _THINK = "<think"
 _DECODER = json.JSONDecoder(strict=False)
 _NAMES, _ARGUMENTS = ("name", "tool", "function"), ("arguments", "parameters", "args", "input")
 _TEXTS = frozenset({"old", "new", "content", "text"})
+_LINE_END = "\\n"
+"""As JSON spells it."""
+ROUNDS_MIN = 3
 ARGUMENT_CHARACTERS_MAX = 200_000
 
 
@@ -62,6 +66,23 @@ def parse_tool_call(text: str, known: Collection[str]) -> ToolCall | None:
     body = fenced.group(1) if fenced else stripped
     whole = body.startswith(("{", "[")) and body.endswith(("}", "]"))
     return _known(_from_json(body, whole=True) if whole else None, known)
+
+
+def unwound(text: str) -> str:
+    """A call whose last text ran in a circle, ended with the whole lines of its first round; empty where it did not."""
+    period = next((p for p in range(1, len(text) // ROUNDS_MIN + 1) if _goes_round(text, p)), 0)
+    if not period or TRIGGER not in text:
+        return ""
+    start = len(text) - period
+    while start and text[start - 1] == text[start - 1 + period]:
+        start -= 1
+    first, end, _ = text[: start + period + len(_LINE_END)].rpartition(_LINE_END)
+    return f'{first}{end}"}}}}{CLOSER}' if TRIGGER in first else ""
+
+
+def _goes_round(text: str, period: int) -> bool:
+    last = text[-period:]
+    return text.endswith(last * ROUNDS_MIN)
 
 
 def without_thoughts(text: str) -> str:

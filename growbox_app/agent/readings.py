@@ -17,13 +17,15 @@ DEFINED = r"(?:\b(?:def|class|function|func|fn|struct|interface|enum|type|const|
 """A definition."""
 _NUMBER = re.compile(r"^\d+[:|-] ?")
 _ERROR = re.compile(
-    r"\w*(?:Error|Exception)\b.*[:：]|\berror\b *(?:\[\w+\])?:|\bpanic|\bfatal|错误|异常",
+    r"\w*(?:Error|Exception)\b.*[:：]|\berror\b *(?:\[\w+\])?:|\bpanic|\bfatal|^FAILED \S+ - |错误|异常",
     re.IGNORECASE,
 )
 _FAILING = re.compile(r"\b(?:failures|errors)=(\d+)|\b(\d+) (?:failed|errors?)\b")
 _RAN, _PASSED = re.compile(r"\bRan (\d+) tests?\b"), re.compile(r"\b(\d+) passed\b")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 _TRACED = re.compile(r'^(?:\s+File "[^"\n]+", line \d+.*\n\s+|>\s+)(\S.*)$', re.MULTILINE)
+_WORD = re.compile(r"\w+|[^\w\s]")
+_ARROW = " → "
 _COMMENT = ("#", "//", "/*", "*", ";", "--", '"""', "'''")
 _SETTING = re.compile(r"""^\s*(?:[-*]\s+)?["']?([^\s"'=:：#;][^"'=:：]*?)["']?\s*[:=：]\s*\S""")
 _LOADED = {
@@ -40,6 +42,35 @@ def decisive(text: str) -> str:
     lines = [_NUMBER.sub("", line).strip() for line in text.split("\n")]
     found = (line for line in reversed(lines) if _ERROR.search(line))
     return next(found, "")[:FAILURE_CHARACTERS_MAX]
+
+
+def failed_at(text: str) -> str:
+    """The line of code at which a run failed, and with what: what a model has to compare."""
+    lines = [line.strip() for line in _TRACED.findall(text)]
+    told = f"{lines[-1]}{_ARROW}{decisive(text)}" if lines and decisive(text) else decisive(text)
+    return told[:FAILURE_CHARACTERS_MAX]
+
+
+def printed(text: str) -> str:
+    """What a command that went well has printed, if it is one line."""
+    lines = [line.strip() for line in text.split("\n")[1:] if line.strip()]
+    return lines[0][:FAILURE_CHARACTERS_MAX] if len(lines) == 1 else ""
+
+
+def own_beginning(text: str, line: str, *, words: int) -> str:
+    """How a text that a line was changed into begins, as far as its first words or signs that the line has not."""
+    pairs = enumerate(zip(text, line, strict=False))
+    common = next((at for at, (ours, its) in pairs if ours != its), min(len(text), len(line)))
+    while common and text[common - 1].isalnum() and text[common : common + 1].isalnum():
+        common -= 1  # half a word is none in common
+    own = list(_WORD.finditer(text, common))[:words]
+    return text[: own[-1].end()] if own else text
+
+
+def asserted(failure: str) -> str:
+    """What a test wants, in what `failed_at` tells; empty where it does not tell that."""
+    code, arrow, _ = failure.partition(_ARROW)
+    return code if arrow and re.search(r"assert|expect", code, re.IGNORECASE) else ""
 
 
 def tally(text: str) -> tuple[int, int]:

@@ -17,19 +17,23 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
+from growbox_app.agent.attempts import CHANGES, Attempts
 from growbox_app.agent.kinds import CHANGING, Kind, Request, understood
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.agent.readings import (
     DEFINED,
     FAILURE_CHARACTERS_MAX,
+    asserted,
     body_of,
     called_in,
     case_begins,
     decisive,
+    failed_at,
     is_better,
     is_comment,
     meant,
     only_match,
+    printed,
     script_begins,
     tally,
 )
@@ -37,7 +41,7 @@ from growbox_app.agent.survey import PYTHON, Survey, is_test
 from growbox_app.executors.call_grammar import Narrowing, Passages
 from growbox_app.executors.syntax import BROKEN
 
-WISH_CHARACTERS_MAX = 400
+WISH_CHARACTERS_MAX, TRIED_CHARACTERS_MAX = 400, 120
 LOOKS_MAX = 4
 """Looks of the model before it has to go on."""
 CHECKS_MAX = 4
@@ -48,24 +52,12 @@ OPENED_MAX = 3
 PASSAGE_LINES_MAX = 400
 LOOK_TOKENS, EDIT_TOKENS, WRITE_TOKENS = 160, 400, 800
 _LOOKING = frozenset({"code_search", "file_list", "file_read", "code_outline"})
-_CHANGES = frozenset({"file_edit", "file_write", "file_append"})
-_MAIN = {
-    "code_search": "pattern",
-    "code_outline": "path",
-    "file_list": "path",
-    "shell": "command",
-    "file_write": "content",
-    "file_append": "text",
-    "ask_user": "question",
-}
-"""The parameter of a tool whose text makes it another call."""
 _RAN = "exit code"
 """How the result of a command begins that did run."""
-TRIES_MAX = 2
-"""Edits of one line that were taken back before it is left alone."""
 _OPTIONAL = frozenset({"path", "first", "last"})
 _ERRORS = r"error|exception|fatal|fail|traceback|critical|错误|异常|失败"
 _RUNNERS = {".py": PYTHON, ".sh": "sh", ".js": "node"}
+_DEFINES = re.compile(r"\s*(?:async\s+)?(?:def|class|function|func|fn)\b")
 _TRACE = re.compile(r'File "([^"\n]+)", line (\d+)|([\w./\\-]+\.\w{1,5}):(\d+)')
 AROUND_LINES = 12
 HEAT_STEP, HEAT_MAX = 0.3, 0.9
@@ -90,7 +82,7 @@ class Move:
     """What the model may do next.
 
     `tokens`: the longest call (0: as long as an answer). `heat` is added to the temperature: what brought nothing is tried again with more
-    freedom. `lead`: the words that an answer begins with.
+    freedom. `lead`: the words that an answer begins with; `echoes`: how its sentences do not begin.
     """
 
     narrowed: Narrowing = field(default_factory=Narrowing)
@@ -98,6 +90,7 @@ class Move:
     tokens: int = 0
     heat: float = 0.0
     lead: str = ""
+    echoes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -110,20 +103,21 @@ class Work:
     _queue: deque[ToolCall] = field(default_factory=deque)
     _texts: dict[str, str] = field(default_factory=dict)
     _changed: dict[str, None] = field(default_factory=dict)
+    _first: dict[str, str | None] = field(default_factory=dict)
     _left: tuple[str, ...] = ()
     _looks: int = 0
     _failures: int = 0
     _in_vain: int = 0
     _found: bool = False
     _failure: str = ""
+    _first_failure: str = ""
     _failed_checks: int = 0
     _passed: bool = False
-    _spent: set[tuple[str, str]] = field(default_factory=set)
-    _tried: dict[str, dict[str, None]] = field(default_factory=dict)
-    _edits: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
-    _fresh: set[tuple[str, str]] = field(default_factory=set)
+    _attempts: Attempts = field(default_factory=Attempts)
     _last: tuple[ToolCall, str, str] | None = None
     _taken_back: bool = False
+    _vain: str = ""
+    _printed: str = ""
     _whole: bool = True
     _failing: tuple[int, int] | None = None
     _suspects: frozenset[str] = frozenset()
@@ -203,15 +197,23 @@ class Work:
         by_rule: bool = False,
     ) -> None:
         """A call has ended, with this for the model; `path` is what it changed, `before` that file's text until then."""
-        if by_rule and call.name in _CHANGES:
+        if by_rule and call.name in CHANGES:
             self._taken_back = ok
+            self._restored(ok=ok)
         else:
-            changes = call.name in _CHANGES
-            self._note(call)
+            changes = call.name in CHANGES
+            self._attempts.note(call)
             self._came(call, ok=ok and bool(path or not changes), text=text, by_rule=by_rule)
             if changes and ok and path:
                 self._wrote(call, path, before, text)
         self._settle()
+
+    def _restored(self, *, ok: bool) -> None:
+        """A file that is again as it was at first is not a changed one."""
+        if ok:
+            self._whole = True
+            for path in [p for p in self._changed if self._texts.get(p) == self._first.get(p)]:
+                del self._changed[path]
 
     def _came(self, call: ToolCall, *, ok: bool, text: str, by_rule: bool) -> None:
         """What a call's result says; one that left a file as it was is none that went well."""
@@ -219,12 +221,14 @@ class Work:
         self._failures += not ok
         self._in_vain = 0 if ok else self._in_vain + 1
         if call.name == "shell" or kind is Kind.EXPLAIN:
-            self._failure = decisive(text) or self._failure
+            read = failed_at if kind is Kind.FIX else decisive
+            self._failure = read(text) or self._failure
+            self._first_failure = self._first_failure or self._failure
         match call.name:
             case "shell":
                 self._ran(ok=ok, text=text)
             case "file_edit" if not ok:
-                self._spend(call)  # the same again would fail again
+                self._attempts.spend(call)  # the same again would fail again
             case "code_search" if ok:
                 self._searched(call, text)
                 self._found |= by_rule and kind is Kind.FIND and self._looks > 0
@@ -237,9 +241,9 @@ class Work:
     def repeated(self, call: ToolCall) -> None:
         """The model made a call again that had brought nothing, or one that broke off: it is not offered any more."""
         self._in_vain += 1
-        self._note(call)
+        self._attempts.note(call)
         if call.name == "file_edit":
-            self._spend(call)
+            self._attempts.spend(call)
         self._settle()
 
     def _settle(self) -> None:
@@ -250,25 +254,8 @@ class Work:
         if self.stage in (Stage.EDIT, Stage.TEST) and not self._edit_tools():
             self.stage = Stage.ANSWER
 
-    def _note(self, call: ToolCall) -> None:
-        """What was tried is not written again: a call that is made twice is no call that the grammar knows."""
-        arguments = call.arguments
-        if call.name in _MAIN:
-            tried = self._tried.setdefault(call.name, {})
-            tried[arguments.get(_MAIN[call.name], "")] = None
-        elif call.name == "file_read":
-            self._tried.setdefault(call.name, {})[arguments.get("path", "")] = None
-        elif call.name == "file_edit":
-            self._bar(arguments.get("path", ""), arguments.get("old", ""), arguments.get("new", ""))
-
-    def _bar(self, path: str, old: str, new: str) -> None:
-        self._edits.setdefault((path, old.strip()), {})[new] = None
-
-    def _spend(self, call: ToolCall) -> None:
-        old = call.arguments.get("old", "").strip()
-        self._spent.add((call.arguments.get("path", ""), old.split("\n", 1)[0].strip()))
-
     def _ran(self, *, ok: bool, text: str) -> None:
+        self._printed = printed(text) if ok else ""
         if self._changed:
             self._passed = ok
             self._failed_checks = 0 if ok else self._failed_checks + 1
@@ -291,9 +278,8 @@ class Work:
         if self._last is None or self.request.kind not in (Kind.FIX, Kind.ADD):
             return
         (call, path, before), self._last = self._last, None
-        old = call.arguments.get("old", "")
-        if len(self._edits.get((path, old.strip()), ())) >= TRIES_MAX:
-            self._spend(call)
+        self._vain = call.arguments.get("new", "")
+        self._attempts.took_back(call, path)
         self._queue.clear()
         self._call("file_write", path=path, content=before)
 
@@ -326,14 +312,9 @@ class Work:
     def _wrote(self, call: ToolCall, path: str, before: str | None, text: str) -> None:
         """A file was changed: what it was before is not written again, and what follows from it is called."""
         self._changed[path] = None
+        self._first.setdefault(path, before)
         self._taken_back = False
-        self._spent = {spent for spent in self._spent if spent[0] != path}
-        for name in _MAIN.keys() - _CHANGES:
-            self._tried.pop(name, None)
-        if call.name == "file_edit":
-            old, new = call.arguments.get("old", ""), call.arguments.get("new", "")
-            self._bar(path, new, old)
-            self._fresh.add((path, new.strip()))
+        self._attempts.changed(call, path)
         self._last = None if before is None else (call, path, before)
         self._whole = BROKEN not in text
         if not self._whole:
@@ -445,8 +426,8 @@ class Work:
         """What makes sense now."""
         heat = min(HEAT_STEP * (self._in_vain + self._failed_checks), HEAT_MAX)
         move = self._move()
-        tried = {name: {_MAIN[name]: tuple(t)} for name, t in self._tried.items() if name in _MAIN}
-        return replace(move, heat=heat, narrowed=replace(move.narrowed, tried=tried))
+        narrowed = replace(move.narrowed, tried=self._attempts.barred)
+        return replace(move, heat=heat, narrowed=narrowed)
 
     def _move(self) -> Move:
         match self.stage:
@@ -466,7 +447,7 @@ class Work:
 
     def _look(self, *, must: bool) -> Move:
         tools = set(_LOOKING)
-        if "" in self._tried.get("file_list", {}):
+        if "" in self._attempts.texts_of("file_list"):
             tools.discard("file_list")  # it has no argument that could be another one
         paths: dict[str, Sequence[str]] = {"file_read": self._unread()}
         passages: Mapping[str, Passages] = {}
@@ -599,7 +580,7 @@ class Work:
         if self.request.kind is Kind.RENAME:
             becomes = names[1] if len(names) == 2 else ""
             name = Passages(lines=names[:1], starts=(0,), becomes=becomes)
-            left = [path for path in editable if (path, names[0]) not in self._spent]
+            left = [path for path in editable if not self._attempts.is_spent(path, names[0])]
             return dict.fromkeys(left, name)
         found = {path: self._passages(path) for path in editable}
         return {path: passages for path, passages in found.items() if passages.starts}
@@ -611,7 +592,7 @@ class Work:
         starts = [
             at
             for at, line in enumerate(lines)
-            if line.strip() and (path, line.strip()) not in self._spent
+            if line.strip() and not self._attempts.is_spent(path, line)
         ]
         # A line that stands at several places names none of them.
         starts = [at for at in starts if places[lines[at].strip()] == 1] or starts
@@ -619,18 +600,21 @@ class Work:
             lines=lines,
             starts=self._likely(path, lines, starts),
             keeps_keys=self.request.kind is Kind.CHANGE,
-            tried={line: tuple(texts) for (at, line), texts in self._edits.items() if at == path},
+            in_block=self.request.kind is Kind.FIX,
+            tried=self._attempts.edits_of(path),
+            dead_ends=self._attempts.dead_ends_of(path),
         )
 
     def _likely(self, path: str, lines: Sequence[str], starts: Sequence[int]) -> Sequence[int]:
         """Of the lines that can be changed those that are most likely meant: settings that are named, code that a failure names."""
         better: tuple[Collection[int], ...] = ()
         if self.request.kind is Kind.CHANGE:
-            left = [at for at in starts if (path, lines[at].strip()) not in self._fresh]
+            left = [at for at in starts if not self._attempts.is_made(path, lines[at])]
             better = (meant(self._wish, lines, left), left)
         elif self.request.kind is Kind.FIX:
             code = {at for at in starts if not is_comment(lines[at])}
-            better = (code & body_of(self._suspects, lines), code)
+            body = code & body_of(self._suspects, lines)
+            better = ({at for at in body if not _DEFINES.match(lines[at])}, body, code)
         chosen = ([at for at in starts if at in some] for some in better)
         return next((found for found in chosen if found), starts)
 
@@ -643,7 +627,7 @@ class Work:
         return text
 
     def _unread(self) -> tuple[str, ...]:
-        looked = self._texts.keys() | self._tried.get("file_read", {}).keys()
+        looked = {*self._texts, *self._attempts.texts_of("file_read")}
         return tuple(file for file in self.survey.files if file not in looked)
 
     def _known(self, paths: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
@@ -655,7 +639,8 @@ class Work:
         }
 
     def _asking(self) -> set[str]:
-        return {"ask_user"} if self._failures >= 2 and "ask_user" not in self._tried else set()
+        asked = self._attempts.texts_of("ask_user")
+        return {"ask_user"} if self._failures >= 2 and not asked else set()
 
     # -- what is said to the model --------------------------------------------------------------------
     def hint(self) -> tuple[str, Mapping[str, str]]:
@@ -672,9 +657,19 @@ class Work:
             "module": self._module(),
             "signature": self.request.signature,
             "failure": self._failure,
+            "first": self._first_failure or self.request.text[:WISH_CHARACTERS_MAX],
+            "printed": self._printed,
+            "changed": ", ".join(list(self._changed)[:OPENED_MAX]),
+            "wanted": self._wanted(),
+            "tried": " ".join(self._vain.split())[:TRIED_CHARACTERS_MAX],
             "wish": self.request.text[:WISH_CHARACTERS_MAX],
         }
         return self._sentence(), fields
+
+    def _wanted(self) -> str:
+        """What has to be right: where it failed at first, and where it does since."""
+        told = dict.fromkeys(filter(None, map(asserted, (self._first_failure, self._failure))))
+        return " ; ".join(told) or self._first_failure or self.request.text[:WISH_CHARACTERS_MAX]
 
     def _sentence(self) -> str:
         kind = self.request.kind.value
@@ -683,6 +678,8 @@ class Work:
                 return f"{kind}_back"
             case Stage.EDIT if self._failed_checks:
                 return f"{kind}_again"
+            case Stage.TEST if self._taken_back:
+                return "add_test_back"
             case Stage.EDIT if self._appended():
                 return "add_append"
             case Stage.ENOUGH if self._changed:
@@ -698,7 +695,7 @@ class Work:
         if self._failed_checks or (self._changed and self._left):
             return "gave_up"
         if self._changed:
-            return "done"
+            return "script_done" if self.request.kind is Kind.SCRIPT and self._printed else "done"
         if self.request.kind in CHANGING:
             return "unchanged"
         one = self._only is not None and self.request.kind is Kind.FIND

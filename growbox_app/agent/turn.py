@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from growbox_app.agent.stages import Move
-from growbox_app.api import DeepSearch, ToolCalled, TurnStats, UsedMemory
+from growbox_app.api import (
+    ApprovalAsked,
+    ApprovalEnded,
+    DeepSearch,
+    Problem,
+    ProblemCode,
+    ToolCalled,
+    TurnEvent,
+    TurnStats,
+    UsedMemory,
+)
 from growbox_app.engine import protocol as p
 from memory.text import content_terms, storable, title
 from memory.values import Conversation, Node, Page
@@ -21,6 +31,10 @@ if TYPE_CHECKING:
 EXCERPT_CHARACTERS = 280
 OUTPUT_HEAD, OUTPUT_TAIL = 5_000, 3_000
 """Characters of a call's output that are kept with the answer; the memory has the whole of what was long."""
+ASKED_CHARACTERS = 500
+"""Characters that are kept of what the user was asked about."""
+DETAIL_CHARACTERS = 1_000
+"""Characters that are kept of the detail of trouble."""
 
 
 @dataclass(slots=True)
@@ -32,8 +46,10 @@ class Turn:
     (0: none), None until the region is open. `calls` are fingerprints of calls since the last change, `barred` executors that may
     not be called any more, `performed` counts calls, `cut_calls` those that broke off; `checked` is set once the work was looked
     over before its end, `repeats` counts calls that were made again; `silent` is set when a round brought neither a word nor a call;
-    `guide` knows the stage of the work, `move` is what the model may do in the running round. `deeds` are the calls that have ended. `gate_failed`: recall found nothing, or what it found
-    may not be it; `deep` is then the search of the past that was made before the answer, if one was.
+    `guide` knows the stage of the work, `move` is what the model may do in the running round. `deeds` are the calls that
+    have ended or run, `approvals` how the user's consent to calls ended: what is open as it will have ended if GrowBox does. `notices` is
+    the trouble that the reader was told of. `gate_failed`: recall found nothing, or what it found may not be it; `deep` is then the search
+    of the past that was made before the answer, if one was.
     """
 
     conversation: Conversation
@@ -44,6 +60,8 @@ class Turn:
     text: str = ""
     visible: str = ""
     deeds: list[ToolCalled] = field(default_factory=list)
+    approvals: dict[int, ApprovalEnded] = field(default_factory=dict)
+    notices: list[Told] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
     stats: TurnStats = field(default_factory=TurnStats)
     calls: set[str] = field(default_factory=set)
@@ -86,8 +104,44 @@ class Turn:
             degenerate=done.reason == "loop",
         )
 
-    def keep(self, call: ToolCalled) -> None:
-        """Takes a call that has ended, with as much of its output as is kept."""
+    def keep(self, event: TurnEvent) -> bool:
+        """Takes what is kept of a call at once, if the event is such; returns whether it was."""
+        match event:
+            case ToolCalled():
+                self._keep_call(event)
+            case ApprovalAsked():
+                self._keep_approval(event.approval.ended("exit"))
+            case ApprovalEnded():
+                self._keep_approval(event)
+            case _:
+                return False
+        return True
+
+    def _keep_approval(self, ended: ApprovalEnded) -> None:
+        what = storable(ended.what[:ASKED_CHARACTERS])
+        self.approvals[ended.id] = replace(ended, what=what)
+
+    def tell(self, problem: Problem) -> None:
+        """Keeps trouble, behind what there was when the reader was told of it."""
+        told = Told(
+            code=problem.code.value,
+            fields={name: storable(value) for name, value in problem.fields.items()},
+            detail=storable(problem.detail[:DETAIL_CHARACTERS]),
+            after=len(self.deeds) + len(self.approvals),
+        )
+        self.notices.append(told)
+
+    def close(self) -> None:
+        """Nothing is open behind the end of a turn."""
+        for ended in self.approvals.values():
+            if ended.by == "exit":
+                self._keep_approval(replace(ended, by="stop"))
+        self.deeds = [replace(d, cut_off="stop") if d.cut_off else d for d in self.deeds]
+
+    def _keep_call(self, call: ToolCalled) -> None:
+        """As much of its output as is kept; its end in the place of its beginning."""
+        if self.deeds and self.deeds[-1].cut_off and self.deeds[-1].call_id == call.call_id:
+            self.deeds.pop()
         from_memory = call.name.startswith(
             "memory_"
         )  # it has the text, and must be able to forget it
@@ -101,15 +155,16 @@ class Turn:
             )
         )
 
-    def trace(self, notices: tuple[str, ...] = ()) -> Trace:
+    def trace(self) -> Trace:
         """What is stored with the answer, as it stands now."""
         return Trace(
             memories=self.memories(),
             stats=self.stats,
-            notices=notices,
+            notices=tuple(self.notices),
             gate_failed=self.gate_failed,
             deep=self.deep,
             calls=tuple(self.deeds),
+            approvals=tuple(self.approvals.values()),
         )
 
     def memories(self) -> tuple[UsedMemory, ...]:
@@ -163,15 +218,47 @@ def used_memory(page: Page, answer_words: frozenset[str], asked: Sequence[str]) 
     )
 
 
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """Trouble as it was told; `after` so many calls and approvals."""
+
+    code: str
+    fields: dict[str, str] = {}
+    detail: str = ""
+    after: int = 0
+
+    def problem(self) -> Problem | None:
+        """As it is shown; None for a code of another version."""
+        if self.code not in set(ProblemCode):
+            return None
+        return Problem(code=ProblemCode(self.code), fields=self.fields, detail=self.detail)
+
+
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored as JSON with an answer. Old traces stay readable: fields are only ever added, with defaults."""
+    """What is stored as JSON with an answer. Old traces stay readable: fields are only ever added, with defaults.
+
+    `notices` that are only a code are from before there was more to tell, and stood at the end.
+    """
 
     memories: tuple[UsedMemory, ...] = ()
     stats: TurnStats = TurnStats()
-    notices: tuple[str, ...] = ()
+    notices: tuple[Told | str, ...] = ()
     gate_failed: bool = False
     deep: DeepSearch | None = None
     calls: tuple[ToolCalled, ...] = ()
+    approvals: tuple[ApprovalEnded, ...] = ()
+
+    def notes(self) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
+        """Each call before its approvals; behind them those of a call that never began; trouble where it was told."""
+        kept: list[ToolCalled | ApprovalEnded | Problem] = []
+        for call in self.calls:
+            kept += [call, *(ended for ended in self.approvals if ended.call_id == call.call_id)]
+        kept += [ended for ended in self.approvals if ended not in kept]
+        for notice in reversed(self.notices):  # from the end: the places before it stay as they are
+            told = Told(code=notice, after=len(kept)) if isinstance(notice, str) else notice
+            problem = told.problem()
+            if problem is not None:
+                kept.insert(told.after, problem)
+        return tuple(kept)
 
 
 _encoder = msgspec.json.Encoder()

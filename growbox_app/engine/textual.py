@@ -14,7 +14,7 @@ def clean_for_embedding(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
-def degenerate(ids: Sequence[int], *, window: int = 320, period_max: int = 40) -> bool:
+def degenerate(ids: Sequence[int], *, window: int = 320, period_max: int = 64) -> bool:
     """True when the last `window` ids are one sequence of at most `period_max` over and over; no honest text does that."""
     if len(ids) < window:
         return False

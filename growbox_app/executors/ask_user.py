@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -35,7 +36,7 @@ class AskUser:
         """Touches nothing."""
         question = arguments.get("question", "").strip()
         if not question:
-            return ExecutorResult(ok=False, text="question is empty", summary="no question")
+            return CallFailed("question is empty", Reason.ARGUMENTS).result()
         return Plan(detail={"question": question})
 
     async def run(

@@ -101,7 +101,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorResult:
-    """What came of a call: text for the model, one line for the reader, memories that were found.
+    """What came of a call: English text for the model, one line for the user in his language, memories that were found.
+
+    `outcome` is the line by which lessons and memory remember the call, in English as well: they are read by the model, and outlive a
+    change of the language. Empty: the first line of `text`.
 
     `part_of` is the node that `text` is a part of: such a result may be long, and needs no node of its own. `teaches` is False when a
     failure says nothing about the call: an outage, a stop.
@@ -110,9 +113,14 @@ class ExecutorResult:
     ok: bool
     text: str
     summary: str
+    outcome: str = ""
     pages: tuple[Page, ...] = ()
     part_of: Node | None = None
     teaches: bool = True
+
+    def remembered(self) -> str:
+        """The line by which the call is remembered."""
+        return self.outcome or self.text.split("\n", 1)[0]
 
 
 class Executor(Protocol):

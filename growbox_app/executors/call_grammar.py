@@ -53,14 +53,17 @@ class Passages:
     """The lines of a file, and where a passage may begin.
 
     With `keeps_keys` a line `key = value` is replaced by one of the same key. `tried`: for a line without its indentation what it has been
-    before or was to become, which is not written again; `becomes`: what any of them becomes, where that is settled.
+    before or was to become, which is not written again; `dead_ends`: how that does not even begin; `becomes`: what any of them becomes, where that is settled. `in_block`: what an indented
+    line becomes is indented, too.
     """
 
     lines: Sequence[str]
     starts: Sequence[int]
     keeps_keys: bool = False
     tried: Mapping[str, Collection[str]] = field(default_factory=dict)
+    dead_ends: Mapping[str, Collection[str]] = field(default_factory=dict)
     becomes: str = ""
+    in_block: bool = False
 
 
 def call_grammar(executors: Mapping[str, Executor], narrowed: Narrowing) -> str:
@@ -79,10 +82,43 @@ def call_grammar(executors: Mapping[str, Executor], narrowed: Narrowing) -> str:
     return "\n".join(lines)
 
 
-def answer_grammar(lead: str) -> str:
-    """GBNF of an answer that begins with these words; without any, of one that is not blank."""
-    opening = _opening(lead) if lead else r"[^\x00 \t\n<{}]"
-    return f"root ::= {opening} [^\\x00]{'+' if lead else '*'}"
+def answer_grammar(lead: str = "", echoes: Collection[str] = (), *, call: str = "") -> str:
+    """GBNF of an answer that is not blank.
+
+    Args:
+        lead: the words that it begins with.
+        echoes: no sentence behind them begins like one of these: what the model was told is no answer.
+        call: GBNF of a call, which may stand in its place or end it.
+    """
+    first = f"{_opening(lead)} ([ \\n]? first | pause)" if lead else "first"
+    rules = [f"root ::= {first}", *_sentence_starts(echoes), *_SENTENCES]
+    if not call:
+        return "\n".join([*rules, "tool ::= [\\x00]"])
+    return "\n".join(
+        ["root ::= tool | " + first, *rules[1:], call.replace("root ::=", "tool ::=", 1)]
+    )
+
+
+def _sentence_starts(echoes: Collection[str]) -> list[str]:
+    """How a sentence begins that is none of these, as a tree of their characters: `begin`, and `first` where it must be one of words."""
+    told = set(filter(None, echoes))
+    waiting, numbers, rules = [("first", told), ("begin", told)], count(1), []
+    while waiting:
+        name, tails = waiting.pop()
+        branches: dict[str, set[str]] = {}
+        for tail in tails:
+            branches.setdefault(tail[0], set()).add(tail[1:])
+        blank = {"first": r" \t\n{}", "begin": r" \t\n"}.get(name, "")
+        barred = "".join(map(_in_class, sorted(branches)))
+        parts = [f"[^{blank}{barred}<{_SENTENCE_ENDS}\\x00] words"]
+        parts += [] if name == "first" else ['"<" angle', "tool"]
+        parts += [] if blank else ["pause?"]
+        for character, left in sorted(branches.items()):
+            if "" not in left:
+                waiting.append((f"begin-{next(numbers)}", left))
+                parts.append(f"{_literal(character)} {waiting[-1][0]}")
+        rules.append(f"{name} ::= " + " | ".join(parts))
+    return rules
 
 
 def _opening(words: str) -> str:
@@ -134,7 +170,9 @@ def _written(executor: Executor, narrowed: Narrowing) -> tuple[Mapping[str, str]
         values[name] = f"{_inner_quoted(opening)} {rule}"
         firsts = [line.group() for text in texts if (line := _FIRST_LINE.match(text))]
         # What follows a given opening is the text's own: it goes another way at once, instead of only in its last word.
-        rules += _none_of(rule, firsts, leaves=False) if opening else _none_of(rule, texts)
+        block = opening.rpartition("\n")[2][:1].isspace()
+        own = _none_of(rule, (), beginnings=firsts, rest="block" if block else "rest")
+        rules += own if opening else _none_of(rule, texts)
     return values, rules
 
 
@@ -190,29 +228,36 @@ def _replaced(found: Passages, at: int, rule: str) -> tuple[str, list[str]]:
         values = [text[len(key) :] for text in (line, *tried) if text.startswith(key)]
         rules = _none_of(f"{rule}-value", [*values, ""])
         return f"{_inner(line)} {_NEW} {_inner_quoted(key)} {rule}-value", rules
+    rest = "inside" if found.in_block and indent else "rest"
     if not rule:
         before = f"{_inner(indent)}? " if indent else ""
-        return f"{before}{_inner(bare)} {_NEW} text", []
-    spelled, rules = f'{_inner(line)} {_NEW} "\\"" {rule}', _none_of(rule, [line, *tried])
+        return f'{before}{_inner(bare)} {_NEW} "\\"" {rest}', []
+    spelled = f'{_inner(line)} {_NEW} "\\"" {rule}'
+    dead = found.dead_ends.get(bare.rstrip(), ())
+    deep = [indent + text.lstrip() for text in dead]
+    rules = _none_of(rule, [line, *tried], beginnings=[*dead, *deep], rest=rest)
     if indent:
         spelled += f' | {_inner(bare)} {_NEW} "\\"" {rule}-bare'
-        rules += _none_of(
-            f"{rule}-bare", [bare, *(text.lstrip() for text in tried)], indented=False
-        )
+        texts, dead = [bare, *(text.lstrip() for text in tried)], [text.lstrip() for text in dead]
+        rules += _none_of(f"{rule}-bare", texts, beginnings=dead, indented=False, rest=rest)
     return spelled, rules
 
 
 def _none_of(
-    rule: str, texts: Collection[str], *, indented: bool = True, leaves: bool = True
+    rule: str,
+    texts: Collection[str],
+    *,
+    beginnings: Collection[str] = (),
+    indented: bool = True,
+    rest: str = "rest",
 ) -> list[str]:
     """The rest of a JSON string that is none of these, nor one of them with blanks behind it: a tree of their characters.
 
-    At each branch it goes elsewhere, ends where none of them ends, or goes on as one of them does; not `indented`: it begins with no space; not
-    `leaves`: it does not begin with any of them, either.
+    At each branch it goes elsewhere, ends where none of them ends, or goes on as one of them does. Of `beginnings` it begins with none, either; not
+    `indented`: it begins with no space. `rest`: the rule of what follows once it has gone elsewhere.
     """
-    spelled = {
-        tuple(_UNIT.findall(json.dumps(t.rstrip(), ensure_ascii=False)[1:-1])) for t in texts
-    }
+    spelled = {_units(text) for text in texts}
+    spelled |= {(*_units(text), _ENDED) for text in beginnings if text.strip()}
     waiting, numbers, rules = [(rule, spelled)], count(1), []
     while waiting:
         name, tails = waiting.pop()
@@ -222,25 +267,33 @@ def _none_of(
                 branches.setdefault(tail[0], set()).add(tail[1:])
         ends = () in tails
         parts = [] if ends else ['"\\""']
-        parts.append("ends solid rest" if ends and not branches else _away(branches, indented))
-        for unit, rest in sorted(branches.items()):
-            if not leaves and () in rest:
+        away = _away(branches, rest, indented=indented)
+        blanks = "ends" if rest == "rest" else "ends-inside"
+        parts.append(f"{blanks} solid {rest}" if ends and not branches else away)
+        for unit, left in sorted(branches.items()):
+            if (_ENDED,) in left:
                 continue
-            waiting.append((f"{rule}-{next(numbers)}", rest))
+            waiting.append((f"{rule}-{next(numbers)}", left))
             parts.append(f"{_literal(unit)} {waiting[-1][0]}")
         rules.append(f"{name} ::= " + " | ".join(parts))
         indented = True
     return rules
 
 
-def _away(units: Collection[str], indented: bool) -> str:
+def _units(text: str) -> tuple[str, ...]:
+    """A text, blanks behind it left out, as the characters and escapes of a JSON string."""
+    return tuple(_UNIT.findall(json.dumps(text.rstrip(), ensure_ascii=False)[1:-1]))
+
+
+def _away(units: Collection[str], rest: str, *, indented: bool) -> str:
     """Anything but these units of a JSON string; then what may follow."""
     but = "" if indented else " "
     plain = "".join(_in_class(unit) for unit in sorted(units) if not unit.startswith("\\"))
     barred = {unit[-1] for unit in units if unit.startswith("\\") or unit == "/"}
+    barred |= set() if rest == "rest" else {"n"}  # a block goes on where it begins
     escapes = "".join(e for e in _ESCAPES if e not in barred).replace("\\", "\\\\")
-    tag = "" if "<" in units else " | tag rest"
-    return f'[^{but}{plain}"\\\\\\x00-\\x1f<] rest | "\\\\" [{escapes}] rest{tag}'
+    tag = "" if "<" in units else f" | tag {rest}"
+    return f'[^{but}{plain}"\\\\\\x00-\\x1f<] {rest} | "\\\\" [{escapes}] {rest}{tag}'
 
 
 def _in_class(character: str) -> str:
@@ -310,12 +363,14 @@ def _inner_quoted(text: str) -> str:
 
 
 _UNIT = re.compile(r"\\u[0-9a-f]{4}|\\.|[^\\]", re.DOTALL)
+_ENDED = ""
+"""Behind the units of a beginning."""
 _ESCAPES = '"\\/nrt'
 _NEW = _literal('", "new": ')
 _KEY = re.compile(r"""^(\s*)((?:[-*]\s+)?["']?[\w.\-]+["']?\s*[:=：]\s*)""")
 _FIRST_LINE = re.compile(r"\s*[^\s][^\n]*")
-_STRAY = "tool_"
-"""How no tag in a text of a call begins: a model that forgot the quotation mark goes on with tags until it is stopped."""
+_STRAY = (*"tool", "_\\x2dC")
+"""How, character by character, no tag in a text of a call begins: a model that forgot the quotation mark goes on with tags until it is stopped."""
 
 
 def _tags() -> list[str]:
@@ -331,18 +386,34 @@ def _tags() -> list[str]:
     return rules
 
 
+_SENTENCE_ENDS = r".!?。！？\n"
+_SENTENCES = (
+    f'words ::= [^<{_SENTENCE_ENDS}\\x00] words | "<" angle | tool | pause?',
+    f'angle ::= [^t<{_SENTENCE_ENDS}\\x00] words | "t" [^o<{_SENTENCE_ENDS}\\x00] words | "<" angle | pause?',
+    f"pause ::= [{_SENTENCE_ENDS}] [ \\t]* (begin | pause)?",
+)
+"""A sentence behind its first word, and the next one."""
 _VALUES = (
     'string ::= "\\"" char{1,240} "\\""',
     'text ::= "\\"" rest',
     'rest ::= lines (char lines)* "<"? "\\""',
     'lines ::= ("\\\\" "n"){0,4}',
+    'inner ::= char | ("\\\\" "n"){1,4} "    "',
+    'inside ::= inner* lines "\\""',
+    'block ::= inner* whole lines "\\""',
     "integer ::= [0-9]{1,7}",
     'number ::= "-"? [0-9]{1,15} ("." [0-9]{1,15})?',
     'boolean ::= "true" | "false"',
     'escape ::= "\\\\" ["\\\\/nrt]',
     'char ::= [^"\\\\\\x00-\\x1f<] | "\\\\" ["\\\\/rt] | tag',
     'ends ::= " "{0,4} lines',
-    'solid ::= [^ "\\\\\\x00-\\x1f<] | "\\\\" ["\\\\/] | tag',
+    'ends-inside ::= " "{0,4} (("\\\\" "n"){1,4} " "{4,40})?',
+    'solid ::= [^ }"\\\\\\x00-\\x1f<] | "\\\\" ["\\\\/] | tag',
+    'whole ::= [^ (,:=[{"\\\\\\x00-\\x1f<] | "\\\\" ["/]',
     *_tags(),
 )
-"""Rules named by `ParameterKind`, and what they are made of. Empty lines come to an end: `lines` are a few."""
+"""Rules named by `ParameterKind`, and what they are made of. Empty lines come to an end: `lines` are a few.
+
+What has begun inside a block stays in it (`inside`), and as new code does not end where something is still open (`block`). A tried text with a brace behind it is the
+same text, whose quotation mark was forgotten: `solid` has none.
+"""

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from growbox_app.executors.base import CallContext, FileChange, Plan
-from growbox_app.executors.syntax import complaint
+from growbox_app.executors.syntax import complaint, mended
 from growbox_app.executors.text_files import write_change
+
+
+def planned(change: FileChange, context: CallContext) -> Plan:
+    """A plan of one change, its obvious mistake mended. Blocking."""
+    return Plan(changes=(mended(change, context.cancelled.is_set),))
 
 
 async def written(plan: Plan, context: CallContext) -> tuple[FileChange, str]:

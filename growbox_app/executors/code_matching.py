@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from pathspec import GitIgnoreSpec
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.paths import is_sensitive
 from growbox_app.executors.text_files import is_temporary, read_bytes, text_file
 from growbox_app.ingest.walk import FoundFile, walk
@@ -85,7 +85,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern, re.NOFLAG if _minds_case(pattern) else re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as error:
         raise CallFailed(
-            f"not a regular expression: {error}; leave regex out to search the text as it is"
+            f"not a regular expression: {error}; leave regex out to search the text as it is",
+            Reason.BAD_PATTERN,
         ) from error
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from growbox_app.executors.answers import CallFailed, counted, cut_line
+from growbox_app.executors.answers import CallFailed, Reason, cut_line, summary
 from growbox_app.executors.base import (
     FULL_WINDOW_MIN,
     CallContext,
@@ -79,7 +79,7 @@ def _existing(name: str, context: CallContext) -> Path:
     if not path.exists():
         raise no_such(path, name)
     if path.is_dir():
-        raise CallFailed("this is a folder; name one source file")
+        raise CallFailed("this is a folder; name one source file", Reason.NOT_A_FILE)
     return path
 
 
@@ -94,25 +94,24 @@ def _outline(path: Path, name: str, context: CallContext) -> ExecutorResult:
     try:
         reply = next(replies, b"")
     except (ChildTooSlow, ChildFailed) as error:
-        raise CallFailed("the file could not be parsed; use file_read") from error
+        raise CallFailed(
+            "the file could not be parsed; use file_read", Reason.NO_OUTLINE
+        ) from error
     finally:
         replies.close()
     if not reply:
-        raise CallFailed("stopped by the user", "stopped")
+        raise CallFailed("stopped by the user", Reason.STOPPED)
     kind, body = reply[:1], reply[1:]
     if kind == b"!":
-        raise CallFailed(body.decode())
+        raise CallFailed(body.decode(), Reason.NO_OUTLINE)
     entries = msgspec.msgpack.decode(body, type=list[Entry])
+    told = summary("definitions", path=name, count=len(entries))
     if not entries:
-        return ExecutorResult(ok=True, text=f"{name} defines nothing", summary="0")
+        return ExecutorResult(ok=True, text=f"{name} defines nothing", summary=told)
     lines = [f"{e.first}-{e.last}| {'  ' * e.depth}{e.text}" for e in _fitting(entries)]
     left = len(entries) - len(lines)
     more = [f"[{left} inner ones not shown]"] if left else []
-    return ExecutorResult(
-        ok=True,
-        text="\n".join([name, *lines, *more]),
-        summary=f"{name}: {counted(len(entries), 'definition')}",
-    )
+    return ExecutorResult(ok=True, text="\n".join([name, *lines, *more]), summary=told)
 
 
 def _fitting(entries: list[Entry]) -> list[Entry]:
@@ -148,7 +147,9 @@ def _sections(text: str, name: str) -> list[Section]:
         return definitions.definitions(text, name, whole_characters=0)
     if name.lower().endswith(_MARKDOWN):
         return headings(text)
-    raise CallFailed("no grammar for this kind of file; use file_read or code_search")
+    raise CallFailed(
+        "no grammar for this kind of file; use file_read or code_search", Reason.NO_OUTLINE
+    )
 
 
 def _entries(text: str, sections: list[Section]) -> list[Entry]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from growbox_app.executors.answers import CallFailed, counted, number, truth
+from growbox_app.executors.answers import CallFailed, Reason, counted, number, summary, truth
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -32,6 +32,7 @@ MATCHES_MAX = 60
 CHARACTERS_MAX = 8_000
 SECONDS_MAX = 20.0
 PATTERN_CHARACTERS_MAX = 400
+PATTERN_SHOWN_MAX = 60
 CONTEXT_MAX = 5
 
 
@@ -108,11 +109,11 @@ class CodeSearch:
 def _plan(arguments: Mapping[str, str], context: CallContext) -> Plan:
     pattern, regex = arguments.get("pattern", ""), truth(arguments, "regex")
     if not pattern.strip():
-        raise CallFailed("pattern is empty; give a word to look for")
+        raise CallFailed("pattern is empty; give a word to look for", Reason.ARGUMENTS)
     if "\n" in pattern.strip("\n"):
-        raise CallFailed("search for one line only")
+        raise CallFailed("search for one line only", Reason.ARGUMENTS)
     if len(pattern) > PATTERN_CHARACTERS_MAX:
-        raise CallFailed("pattern is too long; give a few words")
+        raise CallFailed("pattern is too long; give a few words", Reason.TOO_LONG)
     pattern = pattern.strip("\n")
     if regex:
         compiled(pattern)
@@ -178,9 +179,15 @@ class _Report:
         if not self._lines:
             hint = "" if self.note else "; try a shorter word"
             text = f"no match in {counted(self._searched, 'file')}{hint}"
-            return ExecutorResult(
-                ok=not self.note, text="\n".join(filter(None, (text, self.note))), summary="0"
-            )
+            told = summary("no_match", files=summary("files", count=self._searched))
+            text = "\n".join(filter(None, (text, self.note)))
+            return ExecutorResult(ok=not self.note, text=text, summary=told)
         head = f"{counted(self._matches, 'match', 'matches')} in {counted(self._files, 'file')}"
         text = "\n".join([head, *self._lines, *([self.note] if self.note else [])])
-        return ExecutorResult(ok=True, text=text, summary=f"{wanted.pattern[:60]}: {head}")
+        told = summary(
+            "code_search",
+            pattern=wanted.pattern[:PATTERN_SHOWN_MAX],
+            matches=summary("matches", count=self._matches),
+            files=summary("files", count=self._files),
+        )
+        return ExecutorResult(ok=True, text=text, summary=told)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from growbox_app.executors.answers import CallFailed, counted
+from growbox_app.executors.answers import CallFailed, Reason, counted, summary
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -19,7 +19,7 @@ from growbox_app.executors.base import (
     Plan,
     Risk,
 )
-from growbox_app.executors.changing import written
+from growbox_app.executors.changing import planned, written
 from growbox_app.executors.paths import shown, writable_path
 from growbox_app.executors.text_files import read_bytes, text_file
 
@@ -54,27 +54,26 @@ class FileAppend:
         name = shown(change.path, context.workspace)
         lines = (change.after or b"").count(b"\n") - (change.before or b"").count(b"\n")
         text = f"{name}: {counted(lines, 'line')} added at the end"
-        return ExecutorResult(ok=True, text=text + broken, summary=text)
+        return ExecutorResult(
+            ok=True, text=text + broken, summary=summary("file_append", path=name, count=lines)
+        )
 
 
 def _plan(arguments: Mapping[str, str], context: CallContext) -> Plan:
     name, added = arguments.get("path", ""), arguments.get("text", "").replace("\r\n", "\n")
     path = writable_path(name, context.workspace)
     if not added.strip():
-        raise CallFailed("text is empty; give the lines to add")
+        raise CallFailed("text is empty; give the lines to add", Reason.ARGUMENTS)
     before: bytes | None = None
     try:
         before = read_bytes(path, name)
     except FileNotFoundError:
         if not path.parent.is_dir():
-            raise CallFailed("there is no such folder; use file_write") from None
+            raise CallFailed("there is no such folder; use file_write", Reason.NOT_THERE) from None
     existing = text_file(before or b"")
     if existing.text and not existing.text.endswith("\n"):
         added = "\n" + added
     if not added.endswith("\n"):
         added += "\n"
-    return Plan(
-        changes=(
-            FileChange(path=path, before=before, after=existing.encode(existing.text + added)),
-        )
-    )
+    after = existing.encode(existing.text + added)
+    return planned(FileChange(path=path, before=before, after=after), context)

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from growbox_app.executors.answers import CallFailed, counted, cut_line, truth
+from growbox_app.executors.answers import CallFailed, Reason, counted, cut_line, summary, truth
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -22,7 +22,7 @@ from growbox_app.executors.base import (
     Plan,
     Risk,
 )
-from growbox_app.executors.changing import written
+from growbox_app.executors.changing import planned, written
 from growbox_app.executors.passages import applied, replacements
 from growbox_app.executors.paths import no_such, shown, writable_path
 from growbox_app.executors.text_files import read_bytes, text_file
@@ -80,14 +80,16 @@ def _plan(arguments: Mapping[str, str], context: CallContext) -> Plan:
     found = text_file(before)
     old, new = (arguments.get(key, "").replace("\r\n", "\n") for key in ("old", "new"))
     if not found.text:
-        raise CallFailed("the file is empty; use file_write")
+        raise CallFailed("the file is empty; use file_write", Reason.TEXT_NOT_FOUND)
     if old == new:
-        raise CallFailed("old and new are the same; nothing to change")
+        raise CallFailed("old and new are the same; nothing to change", Reason.NOTHING_TO_CHANGE)
     places = replacements(found.text, old, new, every=truth(arguments, "every"))
     after = found.encode(applied(found.text, places))
     if after == before:
-        raise CallFailed("the file would stay as it is; nothing to change")
-    return Plan(changes=(FileChange(path=path, before=before, after=after),))
+        raise CallFailed(
+            "the file would stay as it is; nothing to change", Reason.NOTHING_TO_CHANGE
+        )
+    return planned(FileChange(path=path, before=before, after=after), context)
 
 
 def _report(change: FileChange, name: str) -> ExecutorResult:
@@ -107,7 +109,12 @@ def _report(change: FileChange, name: str) -> ExecutorResult:
     more = [f"[{counted(rest, 'more line')}]"] if rest > 0 else []
     places = counted(len(changed), "place")
     text = "\n".join([f"{name} changed at {places}. Now:", *lines[:SHOWN_LINES_MAX], *more])
-    return ExecutorResult(ok=True, text=text, summary=f"{name}: {places}")
+    return ExecutorResult(
+        ok=True,
+        text=text,
+        summary=summary("file_edit", path=name, count=len(changed)),
+        outcome=f"{name}: {places}",
+    )
 
 
 def _changed(old: list[str], new: list[str]) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from growbox_app.executors.answers import CallFailed, counted, number
+from growbox_app.executors.answers import CallFailed, Reason, number, summary
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -73,7 +73,7 @@ def _folder(name: str, context: CallContext) -> Path:
     if not path.exists():
         raise no_such(path, name, "folder")
     if not path.is_dir():
-        raise CallFailed(f"{name!r} is a file; use file_read")
+        raise CallFailed(f"{name!r} is a file; use file_read", Reason.NOT_A_FOLDER)
     return path
 
 
@@ -111,8 +111,9 @@ def _list(path: Path, depth: int, context: CallContext) -> ExecutorResult:
     lines = _rendered(top)
     text = "\n".join(lines) if lines else "(empty folder)"
     head = "" if name == "." else f"{name}/\n"
-    summary = counted(shown_entries, "entry", "entries")
-    return ExecutorResult(ok=True, text=head + text, summary=summary)
+    return ExecutorResult(
+        ok=True, text=head + text, summary=summary("entries", count=shown_entries)
+    )
 
 
 def _entries(folder: _Folder) -> list[os.DirEntry[str]]:

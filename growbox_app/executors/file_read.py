@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from growbox_app.executors.answers import CallFailed, counted, cut_line, number
+from growbox_app.executors.answers import CallFailed, Reason, counted, cut_line, number, summary
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -77,10 +77,10 @@ def _read(path: Path, name: str, first: int, last: int) -> ExecutorResult:
     found = text_file(read_bytes(path, name))
     lines = found.text.removesuffix("\n").split("\n") if found.text else []
     if not lines:
-        return ExecutorResult(ok=True, text=f"{name} is empty", summary="empty")
+        return ExecutorResult(ok=True, text=f"{name} is empty", summary=_told(name, 1, 0, 0))
     first = max(first, 1)
     if first > len(lines):
-        raise CallFailed(f"{name} has only {counted(len(lines), 'line')}")
+        raise CallFailed(f"{name} has only {counted(len(lines), 'line')}", Reason.NO_SUCH_LINE)
     last = min(last if last >= first else len(lines), len(lines))
     part = _part(lines, first, last)
     end = first + len(part) - 1
@@ -89,8 +89,19 @@ def _read(path: Path, name: str, first: int, last: int) -> ExecutorResult:
     of = counted(len(lines), "line") if whole else f"lines {first}-{end} of {len(lines)}"
     rest = "" if end == len(lines) else f"\n[read on with first={end + 1}]"
     return ExecutorResult(
-        ok=True, text=f"{name}: {of}{notes}\n" + "\n".join(part) + rest, summary=f"{name}: {of}"
+        ok=True,
+        text=f"{name}: {of}{notes}\n" + "\n".join(part) + rest,
+        summary=_told(name, first, end, len(lines)),
     )
+
+
+def _told(name: str, first: int, end: int, lines: int) -> str:
+    """Which lines of how many, for the user."""
+    if first == 1 and end == lines:
+        return summary("file_read", path=name, count=lines)
+    if first == end:
+        return summary("file_line", path=name, line=first, lines=lines)
+    return summary("file_lines", path=name, first=first, last=end, lines=lines)
 
 
 def _part(lines: list[str], first: int, last: int) -> list[str]:

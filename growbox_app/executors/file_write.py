@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from growbox_app.executors.answers import CallFailed, counted
+from growbox_app.executors.answers import CallFailed, Reason, counted, summary
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -20,7 +20,7 @@ from growbox_app.executors.base import (
     Plan,
     Risk,
 )
-from growbox_app.executors.changing import written
+from growbox_app.executors.changing import planned, written
 from growbox_app.executors.paths import shown, writable_path
 from growbox_app.executors.text_files import TextFile, read_bytes, text_file
 
@@ -56,16 +56,19 @@ class FileWrite:
         except CallFailed as failure:
             return failure.result()
         name = shown(change.path, context.workspace)
-        done = "created" if change.before is None else "replaced"
+        new = change.before is None
         lines = (change.after or b"").count(b"\n")
-        text = f"{name} {done}, {counted(lines, 'line')}"
-        return ExecutorResult(ok=True, text=text + broken, summary=text)
+        text = f"{name} {'created' if new else 'replaced'}, {counted(lines, 'line')}"
+        key = "file_created" if new else "file_replaced"
+        return ExecutorResult(
+            ok=True, text=text + broken, summary=summary(key, path=name, count=lines)
+        )
 
 
 def _plan(name: str, content: str, context: CallContext) -> Plan | ExecutorResult:
     path = writable_path(name, context.workspace)
     if len(content) > CONTENT_CHARACTERS_MAX:
-        raise CallFailed("the text is too long for one file; split it")
+        raise CallFailed("the text is too long for one file; split it", Reason.TOO_LONG)
     existing: TextFile | None = None
     before: bytes | None = None
     try:
@@ -74,12 +77,15 @@ def _plan(name: str, content: str, context: CallContext) -> Plan | ExecutorResul
     except FileNotFoundError:
         parent = next(folder for folder in path.parents if folder.exists())
         if not parent.is_dir():
-            raise CallFailed(f"{shown(parent, context.workspace)} is a file, no folder") from None
+            raise CallFailed(
+                f"{shown(parent, context.workspace)} is a file, no folder", Reason.NOT_A_FOLDER
+            ) from None
     after = _encoded(content, existing)
     if after == before:
-        text = f"{shown(path, context.workspace)} has exactly this text already"
-        return ExecutorResult(ok=True, text=text, summary=text)
-    return Plan(changes=(FileChange(path=path, before=before, after=after),))
+        name = shown(path, context.workspace)
+        text = f"{name} has exactly this text already"
+        return ExecutorResult(ok=True, text=text, summary=summary("file_same", path=name))
+    return planned(FileChange(path=path, before=before, after=after), context)
 
 
 def _encoded(content: str, existing: TextFile | None) -> bytes:
@@ -91,4 +97,6 @@ def _encoded(content: str, existing: TextFile | None) -> bytes:
     try:
         return content.encode()
     except UnicodeEncodeError as error:
-        raise CallFailed("the text holds half a character; write it again") from error
+        raise CallFailed(
+            "the text holds half a character; write it again", Reason.ARGUMENTS
+        ) from error

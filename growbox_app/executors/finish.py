@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -38,9 +39,7 @@ class Finish:
         """Touches nothing."""
         summary = arguments.get("summary", "").strip()
         if not summary:
-            return ExecutorResult(
-                ok=False, text="summary is empty; say what was done", summary="no summary"
-            )
+            return CallFailed("summary is empty; say what was done", Reason.ARGUMENTS).result()
         return Plan(detail={"summary": summary})
 
     async def run(

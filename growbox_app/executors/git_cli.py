@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.processes import environment, program
 
 SECONDS_MAX = 30.0
@@ -51,7 +51,7 @@ def words(root: Path, arguments: Sequence[str]) -> list[str]:
     """
     tool = program("git", root)
     if tool is None:
-        raise CallFailed("git is not installed on this computer; go on without it", "no git")
+        raise CallFailed("git is not installed on this computer; go on without it", Reason.NO_GIT)
     return [tool, *_QUIET, *arguments]
 
 
@@ -72,9 +72,11 @@ def ask(root: Path, *arguments: str, given: bytes = b"") -> Answer:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise CallFailed(f"git took longer than {SECONDS_MAX:g} s") from error
+        raise CallFailed(f"git took longer than {SECONDS_MAX:g} s", Reason.TIME) from error
     except OSError as error:
-        raise CallFailed(f"git could not be started: {error.strerror}") from error
+        raise CallFailed(
+            f"git could not be started: {error.strerror}", Reason.CANNOT_START
+        ) from error
     errors = done.stderr[-2_000:].decode("utf-8", "replace").strip()
     return Answer(code=done.returncode, output=done.stdout[:OUTPUT_BYTES_MAX], errors=errors)
 
@@ -87,7 +89,7 @@ def told(root: Path, *arguments: str, given: bytes = b"") -> Answer:
     """
     answer = ask(root, *arguments, given=given)
     if answer.code != 0:
-        raise CallFailed(f"git: {answer.errors or f'exit code {answer.code}'}"[:800], "git failed")
+        raise CallFailed(f"git: {answer.errors or f'exit code {answer.code}'}"[:800], Reason.GIT)
     return answer
 
 
@@ -100,8 +102,11 @@ def require_repository(root: Path) -> None:
     answer = ask(root, "rev-parse", "--is-inside-work-tree")
     if answer.code != 0 or answer.output.strip() != b"true":
         if "dubious ownership" in answer.errors:
-            raise CallFailed("the repository belongs to another user; git does not touch it")
-        raise CallFailed("the project folder is no git repository", "no repository")
+            raise CallFailed(
+                "the repository belongs to another user; git does not touch it",
+                Reason.OTHERS_REPOSITORY,
+            )
+        raise CallFailed("the project folder is no git repository", Reason.NO_REPOSITORY)
 
 
 def base(root: Path) -> str:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from growbox_app.executors.answers import CallFailed, counted
+from growbox_app.executors.answers import CallFailed, Reason, counted, summary
 from growbox_app.executors.base import (
     FULL_WINDOW_MIN,
     CallContext,
@@ -72,7 +72,9 @@ class GitCommit:
         fresh, files = json.loads(detail["new"]), json.loads(detail["files"])
         try:
             if await asyncio.to_thread(_hooks, root) != plan.command:
-                raise CallFailed("the hooks changed in the meantime; nothing was committed")
+                raise CallFailed(
+                    "the hooks changed in the meantime; nothing was committed", Reason.CHANGED
+                )
             with tempfile.TemporaryDirectory(prefix="growbox-commit-") as folder:
                 listed = await asyncio.to_thread(_prepare, Path(folder), files, detail["message"])
                 await asyncio.to_thread(_announce, root, fresh)
@@ -93,7 +95,7 @@ class GitCommit:
 def _plan(arguments: Mapping[str, str], context: CallContext) -> Plan | ExecutorResult:
     message = arguments.get("message", "").strip()
     if not message:
-        raise CallFailed("message is empty; say what changed")
+        raise CallFailed("message is empty; say what changed", Reason.ARGUMENTS)
     root = root_of(context.workspace)
     require_repository(root)
     named = [name.strip() for name in arguments.get("paths", "").split("\n") if name.strip()]
@@ -106,7 +108,9 @@ def _plan(arguments: Mapping[str, str], context: CallContext) -> Plan | Executor
     fresh = [name for name in fresh if name in files]
     if not files:
         return ExecutorResult(
-            ok=True, text="nothing changed, nothing to commit", summary="nothing to commit"
+            ok=True,
+            text="nothing changed, nothing to commit",
+            summary=summary("nothing_to_commit"),
         )
     return Plan(
         # Of a link git takes the link, not what it leads to.
@@ -160,7 +164,7 @@ def _about(*command: str) -> list[str]:
 def _result(root: Path, ended: Ended, files: Sequence[str]) -> ExecutorResult:
     if ended.ending is not Ending.EXIT or ended.code != 0:
         why = ended.output or ended.ending
-        return ExecutorResult(ok=False, text=f"not committed:\n{why}", summary="not committed")
+        raise CallFailed(f"not committed:\n{why}", Reason.NOT_COMMITTED)
     head = told(root, "log", "-1", "--format=%h %s").output.decode("utf-8", "replace").strip()
     names = [name.encode("utf-8", "backslashreplace").decode() for name in files[:NAMES_SHOWN_MAX]]
     more = " …" if len(files) > NAMES_SHOWN_MAX else ""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from growbox_app.executors.answers import CallFailed, counted
+from growbox_app.executors.answers import CallFailed, Reason, summary
 from growbox_app.executors.base import (
     FULL_WINDOW_MIN,
     CallContext,
@@ -52,7 +52,7 @@ class GitDiff:
             root = await asyncio.to_thread(root_of, context.workspace)
             path = await asyncio.to_thread(readable_path, name, context.workspace)
             if not path.is_relative_to(root):
-                raise CallFailed("path is outside the project folder")
+                raise CallFailed("path is outside the project folder", Reason.OUTSIDE)
         except CallFailed as failure:
             return failure.result()
         return Plan(reads=(path,), cwd=root)
@@ -85,4 +85,4 @@ def _diff(root: Path, path: Path) -> ExecutorResult:
     more = " …" if len(added) > NEW_NAMES_MAX else ""
     notes = [f"new files, not in the diff: {', '.join(shown)}{more}"] if added else []
     text = "\n".join([output.text() or "nothing changed", *notes])
-    return ExecutorResult(ok=True, text=text, summary=counted(files, "changed file"))
+    return ExecutorResult(ok=True, text=text, summary=summary("changed_files", count=files))

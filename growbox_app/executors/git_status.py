@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from growbox_app.executors.answers import CallFailed, counted
+from growbox_app.executors.answers import CallFailed, summary
 from growbox_app.executors.base import (
     FULL_WINDOW_MIN,
     CallContext,
@@ -63,7 +63,7 @@ def _status(root: Path) -> ExecutorResult:
     more = [f"[{len(lines) - FILES_MAX} more]"] if len(lines) > FILES_MAX else []
     head = f"branch {branch.removeprefix('## ')}"
     text = "\n".join([head, *(lines[:FILES_MAX] or ["nothing changed"]), *more])
-    return ExecutorResult(ok=True, text=text, summary=f"{counted(len(lines), 'changed file')}")
+    return ExecutorResult(ok=True, text=text, summary=summary("changed_files", count=len(lines)))
 
 
 def _line(entry: str) -> str:

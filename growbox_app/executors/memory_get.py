@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from growbox_app.executors.answers import CallFailed, Reason, summary
 from growbox_app.executors.base import (
     FULL_WINDOW_MIN,
     CallContext,
@@ -100,17 +101,17 @@ class MemoryGet:
         """Reads. While memory is paused, only what the prompt shows in part may be read on."""
         node = await self._find(plan.detail.get("id", ""))
         if node is None:
-            return ExecutorResult(ok=False, text=NO_SUCH, summary="0")
+            return CallFailed(NO_SUCH, Reason.NO_MEMORY).result()
         if self._paused() and node.id not in context.resident:
-            return ExecutorResult(ok=False, text="memory is paused by the user", summary="0")
+            return CallFailed("memory is paused by the user", Reason.PAUSED).result()
         wanted = _NUMBER.search(plan.detail.get("part", ""))
         number, count = int(wanted.group()) if wanted else 1, parts_of(node.content)
         if not 1 <= number <= count:
-            return ExecutorResult(ok=False, text=f"it has parts 1 to {count}", summary="0")
+            return CallFailed(f"it has parts 1 to {count}", Reason.ARGUMENTS).result()
         return ExecutorResult(
             ok=True,
             text=f"[{handle(node)} part {number} of {count}]\n{part(node.content, number)}",
-            summary=f"{number}/{count}",
+            summary=summary("memory_get", part=number, parts=count),
             part_of=node,
         )
 

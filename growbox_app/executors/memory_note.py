@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.base import (
     FULL_WINDOW_MIN,
     CallContext,
@@ -46,16 +47,16 @@ class MemoryNote:
         """Touches nothing outside the memory."""
         text = arguments.get("text", "").strip()
         if not text:
-            return ExecutorResult(ok=False, text="text is empty", summary="empty")
+            return CallFailed("text is empty", Reason.ARGUMENTS).result()
         if len(text) > CHARACTERS_MAX:
             limit = f"a note has at most {CHARACTERS_MAX} characters; keep to the fact"
-            return ExecutorResult(ok=False, text=limit, summary="too long")
+            return CallFailed(limit, Reason.TOO_LONG).result()
         return Plan(detail={"text": text})
 
     async def run(self, plan: Plan, context: CallContext) -> ExecutorResult:
         """Stores it; durable when it returns. While memory is paused, nothing is stored."""
         if self._paused():
-            return ExecutorResult(ok=False, text="memory is paused by the user", summary="paused")
+            return CallFailed("memory is paused by the user", Reason.PAUSED).result()
         draft = NodeDraft(
             kind=NodeKind.NOTE,
             role=Role.NONE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from growbox_app.executors.answers import CallFailed, Reason, summary
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -81,7 +82,7 @@ class MemorySearch:
     async def run(self, plan: Plan, context: CallContext) -> ExecutorResult:
         """Recalls; what is already in the prompt is not repeated."""
         if self._paused():
-            return ExecutorResult(ok=False, text="memory is paused by the user", summary="0")
+            return CallFailed("memory is paused by the user", Reason.PAUSED).result()
         query = RecallQuery(
             text=plan.detail["query"],
             project_id=context.project_id,
@@ -93,12 +94,12 @@ class MemorySearch:
             until_ms=_moment(plan, "until"),
         )
         result = await self._memory.drive(lambda engine: engine.recall(query))
-        if not result.pages:
-            return ExecutorResult(ok=True, text=NOTHING_MORE, summary="0")
+        count = len(result.pages)
+        told = summary("memories", count=count) if count else summary("no_memories")
         return ExecutorResult(
             ok=True,
-            text=f"{len(result.pages)} notes found",
-            summary=str(len(result.pages)),
+            text=f"{count} notes found" if count else NOTHING_MORE,
+            summary=told,
             pages=result.pages,
         )
 
@@ -108,4 +109,4 @@ def _moment(plan: Plan, name: str) -> int | None:
 
 
 def _failed(text: str) -> ExecutorResult:
-    return ExecutorResult(ok=False, text=text, summary=text)
+    return CallFailed(text, Reason.ARGUMENTS).result()

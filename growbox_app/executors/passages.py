@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from growbox_app.executors.answers import CallFailed, cut_line
+from growbox_app.executors.answers import CallFailed, Reason, cut_line
 
 CANDIDATES_MAX = 3
 PLACES_MAX = 8
@@ -46,7 +46,9 @@ def replacements(text: str, old: str, new: str, *, every: bool) -> list[Replacem
         CallFailed: no place, or several; the message shows the nearest ones.
     """
     if not old.strip():
-        raise CallFailed("old is empty; copy the lines to be replaced from the file")
+        raise CallFailed(
+            "old is empty; copy the lines to be replaced from the file", Reason.ARGUMENTS
+        )
     old, new = _same_last_end(old, new)
     found = _exact(text, old, new)
     if not found and _is_numbered(old):
@@ -56,9 +58,9 @@ def replacements(text: str, old: str, new: str, *, every: bool) -> list[Replacem
     for step in (_by_lines_right, _by_lines, _within_line):
         found = found or step(text, old, new)
     if not found:
-        raise CallFailed(_not_found(text, old), "text not found")
+        raise CallFailed(_not_found(text, old), Reason.TEXT_NOT_FOUND)
     if len(found) > 1 and not every:
-        raise CallFailed(_ambiguous(text, found), f"{len(found)} places match")
+        raise CallFailed(_ambiguous(text, found), Reason.PLACES, count=len(found))
     return found
 
 

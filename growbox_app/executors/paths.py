@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.base import Workspace
 from growbox_app.safety.sensitive import sensitive
 
@@ -28,10 +28,10 @@ def root_of(workspace: Workspace) -> Path:
         CallFailed: no folder is open, or it is gone.
     """
     if workspace.root is None:
-        raise CallFailed("no project folder is open; ask the user to add one", "no folder")
+        raise CallFailed("no project folder is open; ask the user to add one", Reason.NO_FOLDER)
     root = _resolved(workspace.root)
     if not root.is_dir():
-        raise CallFailed("the project folder is not there any more", "no folder")
+        raise CallFailed("the project folder is not there any more", Reason.NO_FOLDER)
     return root
 
 
@@ -46,7 +46,7 @@ def readable_path(name: str, workspace: Workspace) -> Path:
     if any(_inside(path, folder) for folder in (root, *map(_resolved, workspace.readable))):
         return path
     raise CallFailed(
-        f"{_short(name)} is outside the project folder; use a path inside it", "outside"
+        f"{_short(name)} is outside the project folder; use a path inside it", Reason.OUTSIDE
     )
 
 
@@ -61,10 +61,10 @@ def writable_path(name: str, workspace: Workspace) -> Path:
     if path == root or not _inside(path, root):
         raise CallFailed(
             f"{_short(name)} is outside the project folder; only files inside it can be changed",
-            "outside",
+            Reason.OUTSIDE,
         )
     if _GIT in (part.lower() for part in path.relative_to(root).parts):
-        raise CallFailed("git's own files are not edited; use the git tools", "git's own")
+        raise CallFailed("git's own files are not edited; use the git tools", Reason.GIT_FILES)
     return path
 
 
@@ -91,7 +91,7 @@ def no_such(path: Path, name: str, thing: str = "file") -> CallFailed:
     """The failure for a path that does not exist, with the nearest names there are."""
     near = _near(path)
     hint = f"; there is {', '.join(near)}" if near else "; file_list shows what there is"
-    return CallFailed(f"there is no {thing} {_short(name)}{hint}", f"no {thing}")
+    return CallFailed(f"there is no {thing} {_short(name)}{hint}", Reason.NOT_THERE)
 
 
 def _near(path: Path) -> list[str]:
@@ -109,12 +109,12 @@ def _named(name: str, root: Path) -> Path:
     if not name:
         name = "."
     if "\0" in name:
-        raise CallFailed("a path cannot hold a NUL character")
+        raise CallFailed("a path cannot hold a NUL character", Reason.BAD_PATH)
     if any(len(os.fsencode(part)) > NAME_BYTES_MAX for part in re.split(r"[/\\]", name)):
-        raise CallFailed("the path is too long")
+        raise CallFailed("the path is too long", Reason.BAD_PATH)
     if sys.platform == "win32" and name[:2].replace("/", "\\") == "\\\\":
         # Even looking at such a path would send the user's credentials to another machine.
-        raise CallFailed("a network path is not read or written")
+        raise CallFailed("a network path is not read or written", Reason.BAD_PATH)
     return _resolved(root / name)
 
 
@@ -122,7 +122,7 @@ def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name too long
-        raise CallFailed(f"{_short(str(path))} is no usable path") from error
+        raise CallFailed(f"{_short(str(path))} is no usable path", Reason.BAD_PATH) from error
 
 
 def _inside(path: Path, folder: Path) -> bool:

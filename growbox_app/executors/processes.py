@@ -25,7 +25,7 @@ from pathlib import Path
 
 import psutil
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, Reason
 
 OUTPUT_BYTES_MAX = 32_000
 """Kept of an output, half from its beginning and half from its end."""
@@ -194,7 +194,7 @@ def shell_words(command: str, project: Path) -> list[str]:
     if sys.platform == "win32":
         shell = program("powershell.exe", project) or program("pwsh.exe", project)
         if shell is None:
-            raise CallFailed("there is no PowerShell on this computer")
+            raise CallFailed("there is no PowerShell on this computer", Reason.CANNOT_START)
         utf8 = "[Console]::OutputEncoding=[Text.Encoding]::UTF8;"
         return [shell, "-NoLogo", "-NoProfile", "-NonInteractive", "-Command", utf8 + command]
     shell = program("bash", project) or "/bin/sh"
@@ -223,14 +223,20 @@ class Output:
 
     def text(self) -> str:
         """As a reader would see it on a terminal; what is left out is named."""
+        head, left_out, tail = self.parts()
+        if not left_out:
+            return head
+        return f"{head}\n[… {left_out} of {self.total} bytes not shown …]\n{tail}"
+
+    def parts(self) -> tuple[str, int, str]:
+        """Beginning, bytes left out behind it, and end; all is in the beginning when nothing is left out."""
         half = OUTPUT_BYTES_MAX // 2
         with self._lock:
             head, tail = bytes(self._head), bytes(self._tail[-half:])
             left_out = self.total - len(head) - len(tail)
         if not left_out:
-            return readable(head + tail)
-        note = f"\n[… {left_out} of {self.total} bytes not shown …]\n"
-        return readable(head) + note + readable(tail)
+            return readable(head + tail), 0, ""
+        return readable(head), left_out, readable(tail)
 
 
 def readable(data: bytes) -> str:
@@ -248,7 +254,7 @@ def readable(data: bytes) -> str:
 
 
 class Command:
-    """A running command and what it says. Event-loop thread."""
+    """A running command and what it says. Event-loop thread; `end` on any."""
 
     def __init__(self, words: Sequence[str], cwd: Path) -> None:
         """Starts it.
@@ -259,10 +265,13 @@ class Command:
         self.output = Output()
         self._started = asyncio.get_running_loop().time()
         self._watch: int | None = None
+        self._ending = threading.Lock()
         try:
             self._process = self._start(words, cwd)
         except (OSError, ValueError) as error:
-            raise CallFailed(f"the command could not be started: {error}") from error
+            raise CallFailed(
+                f"the command could not be started: {error}", Reason.CANNOT_START
+            ) from error
         self._reader = threading.Thread(target=self._read, name="command-output", daemon=True)
         self._reader.start()
 
@@ -320,15 +329,25 @@ class Command:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGTERM)
 
-    def end(self) -> None:
-        """Ends it and everything it started, at once. Idempotent."""
-        descendants = _descendants(self._process.pid)
-        if sys.platform != "win32" and self._watch is not None:
+    async def stop(self) -> None:
+        """Lets it tidy up for a moment, then ends it and everything it started; nothing of that on the loop's thread.
+
+        What left the group is looked for first: once the command is gone, nothing says whose it was.
+        """
+        descendants = await asyncio.to_thread(self._descendants)
+        await self._end_gently()
+        await asyncio.to_thread(self.end, descendants)
+
+    def end(self, known: Sequence[psutil.Process] = ()) -> None:
+        """Ends it and everything it started, at once, with descendants that are `known` already. Idempotent."""
+        descendants = [*known, *self._descendants()]
+        with self._ending:
+            watch, self._watch = self._watch, None
+        if sys.platform != "win32" and watch is not None:
             # The watching process is in the group until now, so the number cannot be another group's.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            os.close(self._watch)
-            self._watch = None
+            os.close(watch)
         for process in descendants:  # on Windows all, on Unix those that left the group
             with contextlib.suppress(psutil.Error):
                 process.kill()
@@ -374,9 +393,11 @@ class Command:
                 return
             await asyncio.sleep(_POLL_FIRST_S)
 
-
-def _descendants(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
+    def _descendants(self) -> list[psutil.Process]:
+        """None of a command that is over: its number may be another's by now."""
+        if self.code() is not None:
+            return []
+        try:
+            return psutil.Process(self._process.pid).children(recursive=True)
+        except psutil.Error:
+            return []

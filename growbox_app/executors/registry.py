@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -173,7 +174,7 @@ class Registry:
         missing = [n for n, p in executor.parameters.items() if p.required and n not in arguments]
         if missing:
             text = f"{name} needs {', '.join(missing)}"
-            return ExecutorResult(ok=False, text=text, summary=text)
+            return CallFailed(text, Reason.ARGUMENTS).result()
         return await _guarded(name, executor.plan(arguments, context))
 
     async def run(self, name: str, plan: Plan, context: CallContext) -> ExecutorResult:
@@ -186,12 +187,10 @@ class Registry:
         """A deferred tool that was called without having been looked up is shown, and may be called then."""
         executor = self._deferred.get(name)
         if executor is None:
-            return ExecutorResult(
-                ok=False, text=f"there is no tool {name!r}", summary="unknown tool"
-            )
+            return CallFailed(f"there is no tool {name!r}", Reason.NO_TOOL).result()
         self.load([name])
         text = f"call it once more with these arguments:\n{described(executor)}"
-        return ExecutorResult(ok=False, text=text, summary="shown first", teaches=False)
+        return replace(CallFailed(text, Reason.NOT_LOADED).result(), teaches=False)
 
 
 async def _guarded(name: str, work: Coroutine[Any, Any, T]) -> T | ExecutorResult:
@@ -199,7 +198,7 @@ async def _guarded(name: str, work: Coroutine[Any, Any, T]) -> T | ExecutorResul
         return await work
     except Exception:  # noqa: BLE001 - executor boundary: one of the four places
         _LOG.exception("executor %s failed", name)
-        return ExecutorResult(ok=False, text="the tool failed", summary="failed")
+        return CallFailed("the tool failed", Reason.BROKEN).result()
 
 
 def foreign(executor: Executor) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from growbox_app.executors.answers import CallFailed, number
+from growbox_app.executors.answers import CallFailed, Reason, number, summary
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -83,34 +83,42 @@ def command_line(arguments: Mapping[str, str]) -> str:
     """
     command = arguments.get("command", "").strip()
     if not command:
-        raise CallFailed("command is empty")
+        raise CallFailed("command is empty", Reason.ARGUMENTS)
     if len(command) > COMMAND_CHARACTERS_MAX:
-        raise CallFailed("the command is too long; write a script with file_write and run that")
+        raise CallFailed(
+            "the command is too long; write a script with file_write and run that", Reason.TOO_LONG
+        )
     if "\0" in command:
-        raise CallFailed("a command cannot hold a NUL character")
+        raise CallFailed("a command cannot hold a NUL character", Reason.ARGUMENTS)
     try:
         command.encode()
     except UnicodeEncodeError as error:
-        raise CallFailed("the command holds half a character; write it again") from error
+        raise CallFailed(
+            "the command holds half a character; write it again", Reason.ARGUMENTS
+        ) from error
     return command
 
 
 def _result(ended: Ended, limit: int) -> ExecutorResult:
-    head, summary = _words(ended, limit)
+    head, told, outcome = _words(ended, limit)
     done = ended.ending is Ending.EXIT and ended.code == 0
     text = f"{head}\n{ended.output or '(no output)'}"
-    return ExecutorResult(ok=done, text=text, summary=summary)
+    return ExecutorResult(ok=done, text=text, summary=told, outcome=outcome)
 
 
-def _words(ended: Ended, limit: int) -> tuple[str, str]:
-    """What became of it, for the model and for the reader."""
+def _words(ended: Ended, limit: int) -> tuple[str, str, str]:
+    """What became of it: for the model, for the user, and to be remembered."""
     match ended.ending:
         case Ending.EXIT:
-            return f"exit code {ended.code}", f"exit code {ended.code}, {ended.seconds:.1f} s"
+            head, seconds = f"exit code {ended.code}", f"{ended.seconds:.1f}"
+            told = summary("exit", code=ended.code, seconds=seconds)
+            return head, told, f"{head}, {seconds} s"
         case Ending.TIME:
-            text = f"ended after {limit} s, not finished; use task_start for long work"
-            return text, f"time limit of {limit} s"
+            head = f"ended after {limit} s, not finished; use task_start for long work"
+            return head, Reason.TIME.line(), f"time limit of {limit} s"
         case Ending.STOPPED:
-            return "stopped by the user", "stopped by the user"
+            head = "stopped by the user"
+            return head, Reason.STOPPED.line(), head
         case Ending.FLOOD:
-            return "ended: endless output; limit it, for example with head", "endless output"
+            head = "ended: endless output; limit it, for example with head"
+            return head, Reason.FLOOD.line(), "endless output"

@@ -1,18 +1,18 @@
 """Commands that run in the background of a conversation: a bounded number, each with a sign by which it counts as done.
 
-Event-loop thread. A task ends with the application (`processes.py`), by `task_wait` with stop, or by itself. Tasks of one
-conversation are not seen from another.
+Event-loop thread. A task ends with the application (`processes.py`), by `task_wait` with stop, by the user, or by itself. Tasks of one
+conversation are not seen from another; the user sees all (`growbox_app/task_room.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, Reason, summary
 from growbox_app.executors.processes import Command
 from memory.values import ConversationId
 
@@ -49,15 +49,20 @@ class Task:
 
     async def look(self) -> bool:
         """Whether it is done or over."""
-        code = self.command.code()
-        if code is not None:
-            if not self.seconds:
-                self.seconds = self.command.seconds
-                self.command.end()  # what it left running, too
+        if self.over():
             return True
         if not self.ready:
             self.ready = await self._sign()
         return self.ready
+
+    def over(self) -> bool:
+        """Whether it runs no more."""
+        if self.command.code() is None:
+            return False
+        if not self.seconds:
+            self.seconds = self.command.seconds
+            self.command.end()  # what it left running, too
+        return True
 
     async def _sign(self) -> bool:
         match self.done_when:
@@ -69,7 +74,7 @@ class Task:
                 return await _answers(int(self.target))
 
     def state(self) -> str:
-        """What is to be said of it."""
+        """What the model is told of it."""
         code = self.command.code()
         if self.stopped:
             return "stopped"
@@ -77,6 +82,17 @@ class Task:
             return f"ended, exit code {code}, after {self.seconds or self.command.seconds:.0f} s"
         sign = f"ready ({self.done_when} {self.target})" if self.ready else "running"
         return f"{sign}, {self.command.seconds:.0f} s"
+
+    def line(self) -> str:
+        """What the user is told of it."""
+        code = self.command.code()
+        seconds = f"{self.seconds or self.command.seconds:.0f}"
+        if self.stopped:
+            return summary("task_stopped", number=self.number)
+        if code is not None:
+            return summary("task_ended", number=self.number, code=code, seconds=seconds)
+        key = "task_ready" if self.ready else "task_running"
+        return summary(key, number=self.number, seconds=seconds)
 
     def output(self) -> str:
         """The end of what it said."""
@@ -100,9 +116,10 @@ async def _answers(port: int) -> bool:
 
 
 class TaskBoard:
-    """The tasks of this application."""
+    """The tasks of this application. `changed` hears that one began or was stopped; that one ended by itself is seen by looking."""
 
     def __init__(self) -> None:
+        self.changed: Callable[[], None] = lambda: None
         self._tasks: dict[int, Task] = {}
         self._last = 0
 
@@ -123,7 +140,8 @@ class TaskBoard:
         running = [task for task in self._tasks.values() if task.command.code() is None]
         if len(running) >= RUNNING_MAX:
             raise CallFailed(
-                f"{RUNNING_MAX} tasks run already; end one with task_wait and stop", "too many"
+                f"{RUNNING_MAX} tasks run already; end one with task_wait and stop",
+                Reason.TOO_MANY_TASKS,
             )
         self._forget_old()
         command = Command(words, cwd)
@@ -138,6 +156,7 @@ class TaskBoard:
             target=sign[1],
         )
         self._tasks[task.number] = task
+        self.changed()
         return task
 
     def _forget_old(self) -> None:
@@ -156,7 +175,7 @@ class TaskBoard:
         if task is None or task.conversation_id != conversation_id:
             numbers = [str(one.number) for one in self.of(conversation_id)]
             there = f"there are {', '.join(numbers)}" if numbers else "none was started"
-            raise CallFailed(f"there is no task {number}; {there}", "no such task")
+            raise CallFailed(f"there is no task {number}; {there}", Reason.NO_TASK)
         return task
 
     def of(self, conversation_id: ConversationId) -> tuple[Task, ...]:
@@ -190,11 +209,35 @@ class TaskBoard:
 
     def stop(self, task: Task) -> None:
         """Ends a task with everything it started."""
-        if task.command.code() is None:
-            task.stopped = True
-        task.command.end()
+        _end(task)
+        self.changed()
+
+    async def stop_gently(self, task: Task) -> None:
+        """Ends a task with everything it started, after a moment to tidy up. A second call changes nothing."""
+        if task.stopped or task.over():
+            return
+        task.stopped = True
+        self.changed()
+        await task.command.stop()
+        self.changed()
+
+    async def forget(self, conversation_id: ConversationId) -> None:
+        """Ends the tasks of a conversation as `stop_gently` does, and drops them with all that they have said."""
+        tasks = self.of(conversation_id)
+        await asyncio.gather(*(self.stop_gently(task) for task in tasks))
+        for task in tasks:
+            _end(task)  # one that somebody else was about to stop, too
+            self._tasks.pop(task.number, None)
+        if tasks:
+            self.changed()
 
     def close(self) -> None:
-        """Ends all tasks. Idempotent."""
+        """Ends all tasks. Idempotent; any thread, and `changed` does not hear of it."""
         for task in self._tasks.values():
-            self.stop(task)
+            _end(task)
+
+
+def _end(task: Task) -> None:
+    if task.command.code() is None:
+        task.stopped = True
+    task.command.end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from growbox_app.executors.answers import counted, cut_line
+from growbox_app.executors.answers import cut_line, summary
 from growbox_app.executors.base import (
     FULL_WINDOW_MIN,
     CallContext,
@@ -52,4 +52,4 @@ class TaskList:
             words = cut_line(" ".join(task.words.split()), COMMAND_CHARACTERS_MAX)
             lines.append(f"{task.number} {task.state()}: {words}")
         text = "\n".join(lines) or "no background task was started"
-        return ExecutorResult(ok=True, text=text, summary=counted(len(tasks), "task"))
+        return ExecutorResult(ok=True, text=text, summary=summary("tasks", count=len(tasks)))

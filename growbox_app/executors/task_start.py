@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, Reason, summary
 from growbox_app.executors.base import (
     FULL_WINDOW_MIN,
     CallContext,
@@ -70,7 +70,12 @@ class TaskStart:
         except CallFailed as failure:
             return failure.result()
         text = f"task {task.number} started; task_wait with id {task.number} waits for it"
-        return ExecutorResult(ok=True, text=text, summary=f"task {task.number} started")
+        return ExecutorResult(
+            ok=True,
+            text=text,
+            summary=summary("task_started", number=task.number),
+            outcome=f"task {task.number} started",
+        )
 
 
 def _sign(arguments: Mapping[str, str], context: CallContext) -> tuple[DoneWhen, str]:
@@ -79,15 +84,15 @@ def _sign(arguments: Mapping[str, str], context: CallContext) -> tuple[DoneWhen,
     try:
         sign = DoneWhen(arguments.get("done_when", "").strip() or DoneWhen.EXIT)
     except ValueError:
-        raise CallFailed("done_when is exit, file or port") from None
+        raise CallFailed("done_when is exit, file or port", Reason.ARGUMENTS) from None
     match sign:
         case DoneWhen.EXIT:
             return sign, ""
         case DoneWhen.FILE:
             if not target:
-                raise CallFailed("target must name the file")
+                raise CallFailed("target must name the file", Reason.ARGUMENTS)
             return sign, str(readable_path(target, context.workspace))
         case DoneWhen.PORT:
             if not (target.isascii() and target.isdecimal() and 0 < int(target) <= PORT_MAX):
-                raise CallFailed("target must be the number of the port")
+                raise CallFailed("target must be the number of the port", Reason.ARGUMENTS)
             return sign, target

@@ -68,4 +68,9 @@ class TaskWait:
         hint = "" if over or task.ready else "; not done yet, wait again or go on"
         head = f"task {task.number} {task.state()}"
         failed = over and not task.stopped and task.command.code() != 0
-        return ExecutorResult(ok=not failed, text=f"{head}{hint}\n{task.output()}", summary=head)
+        return ExecutorResult(
+            ok=not failed,
+            text=f"{head}{hint}\n{task.output()}",
+            summary=task.line(),
+            outcome=head,
+        )

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.base import FileChange
 from growbox_app.executors.paths import unmoved
 from growbox_app.files import sync_folder
@@ -64,7 +64,8 @@ class TextFile:
             wrong = text[error.start : error.start + 1] if error.start < len(text) else "?"
             found = next((c for c in text if not _has(self.encoding, c)), wrong)
             raise CallFailed(
-                f"the file is stored as {self.encoding}, which has no character {found!r}"
+                f"the file is stored as {self.encoding}, which has no character {found!r}",
+                Reason.ENCODING,
             ) from error
 
     def _with_ends(self, text: str) -> str:
@@ -108,7 +109,9 @@ def text_file(data: bytes) -> TextFile:
         raw = decode(data)
     except NotText as error:
         kind = "a binary file" if error.binary else "text in an unknown encoding"
-        raise CallFailed(f"this is {kind} of {size(len(data))}, not readable as text") from error
+        raise CallFailed(
+            f"this is {kind} of {size(len(data))}, not readable as text", Reason.NOT_TEXT
+        ) from error
     mark, encoding = _encoding(data, raw)
     ends = tuple(_LINE_END.findall(raw))
     commonest = max(("\n", "\r\n", "\r"), key=ends.count) if ends else "\n"
@@ -128,7 +131,9 @@ def _encoding(data: bytes, raw: str) -> tuple[bytes, str]:
         with contextlib.suppress(UnicodeEncodeError):
             if data.startswith(mark) and mark + raw.encode(encoding) == data:
                 return mark, encoding
-    raise CallFailed("this text is in an encoding that could not be written back unchanged")
+    raise CallFailed(
+        "this text is in an encoding that could not be written back unchanged", Reason.ENCODING
+    )
 
 
 def read_bytes(path: Path, name: str) -> bytes:
@@ -144,19 +149,20 @@ def read_bytes(path: Path, name: str) -> bytes:
         with os.fdopen(descriptor, "rb") as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise CallFailed(f"{name} is no regular file")
+                raise CallFailed(f"{name} is no regular file", Reason.NOT_A_FILE)
             if status.st_size > FILE_BYTES_MAX:
                 raise CallFailed(
                     f"{name} has {size(status.st_size)}, more than {size(FILE_BYTES_MAX)}; "
-                    "look for the part you need with code_search or shell"
+                    "look for the part you need with code_search or shell",
+                    Reason.TOO_LARGE,
                 )
             return stream.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
         if path.is_dir():
-            raise CallFailed(f"{name} is a folder; use file_list") from error
-        raise CallFailed(f"{name} cannot be read: {error.strerror}") from error
+            raise CallFailed(f"{name} is a folder; use file_list", Reason.NOT_A_FILE) from error
+        raise CallFailed(f"{name} cannot be read: {error.strerror}", Reason.UNREADABLE) from error
 
 
 def write_change(change: FileChange) -> None:
@@ -167,11 +173,13 @@ def write_change(change: FileChange) -> None:
     """
     path = change.path
     if not unmoved(path):
-        raise CallFailed("the path leads elsewhere now; nothing was changed, plan again")
+        raise CallFailed(
+            "the path leads elsewhere now; nothing was changed, plan again", Reason.CHANGED
+        )
     if _now(path) != change.before:
         raise CallFailed(
             "the file changed in the meantime; nothing was written: read it again, then repeat",
-            "changed in the meantime",
+            Reason.CHANGED,
         )
     try:
         if change.after is None:
@@ -180,7 +188,9 @@ def write_change(change: FileChange) -> None:
             _replace(path, change.after, new=change.before is None)
         sync_folder(path.parent)
     except OSError as error:
-        raise CallFailed(f"the file could not be written: {error.strerror}") from error
+        raise CallFailed(
+            f"the file could not be written: {error.strerror}", Reason.UNWRITABLE
+        ) from error
 
 
 def _now(path: Path) -> bytes | None:

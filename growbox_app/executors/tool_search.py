@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from growbox_app.executors.answers import Reason
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -66,7 +67,7 @@ class ToolSearch:
         best = list(self._find(plan.detail["query"]))[:FOUND_MAX]
         if not best:
             text = "no such tool; go on with the tools you have, or try other words"
-            return ExecutorResult(ok=True, text=text, summary="0")
+            return ExecutorResult(ok=True, text=text, summary=Reason.NO_TOOL.line())
         return shown(best, self._describe, self._load)
 
 

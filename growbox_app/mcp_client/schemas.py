@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.base import Parameter, ParameterKind
 from growbox_app.mcp_client.output import one_line
 
@@ -70,12 +70,14 @@ def arguments_of(schema: Schema | None, arguments: Mapping[str, str]) -> dict[st
     if schema is None or properties is None:
         whole = _json(WHOLE, arguments.get(WHOLE, "") or "{}")
         if not isinstance(whole, dict):
-            raise CallFailed(f"{WHOLE} must be one JSON object")
+            raise CallFailed(f"{WHOLE} must be one JSON object", Reason.ARGUMENTS)
         return whole
     strange = [name for name in arguments if name not in properties]
     if strange:
         known = ", ".join(properties) or "none"
-        raise CallFailed(f"there is no argument {strange[0][:60]!r}; there are: {known}")
+        raise CallFailed(
+            f"there is no argument {strange[0][:60]!r}; there are: {known}", Reason.ARGUMENTS
+        )
     return {
         name: _value(name, text, _simple(properties[name], schema))
         for name, text in arguments.items()
@@ -223,7 +225,7 @@ def _value(name: str, text: str, simple: Schema) -> object:
     choices = _choices(simple)
     if choices:
         if text not in choices:
-            raise CallFailed(f"{name} must be one of {', '.join(choices)}")
+            raise CallFailed(f"{name} must be one of {', '.join(choices)}", Reason.ARGUMENTS)
         return choices[text]
     match _kind(simple):
         case None:
@@ -239,7 +241,7 @@ def _value(name: str, text: str, simple: Schema) -> object:
 def _boolean(name: str, text: str) -> bool:
     word = text.strip().lower()
     if word not in _YES | _NO:
-        raise CallFailed(f"{name} must be true or false")
+        raise CallFailed(f"{name} must be true or false", Reason.ARGUMENTS)
     return word in _YES
 
 
@@ -252,7 +254,10 @@ def _number(name: str, text: str, *, whole: bool) -> int | float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or (whole and not value.is_integer()):
-        raise CallFailed(f"{name} must be a {'whole ' if whole else ''}number, not {text[:40]!r}")
+        raise CallFailed(
+            f"{name} must be a {'whole ' if whole else ''}number, not {text[:40]!r}",
+            Reason.ARGUMENTS,
+        )
     return int(value) if whole else value
 
 
@@ -273,4 +278,4 @@ def _json(name: str, text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CallFailed(f"{name} must be JSON") from error
+        raise CallFailed(f"{name} must be JSON", Reason.ARGUMENTS) from error

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from growbox_app.executors.answers import CallFailed
+from growbox_app.executors.answers import CallFailed, counted
 from growbox_app.executors.base import (
     CORE_WINDOW_MIN,
     CallContext,
@@ -78,10 +78,12 @@ class McpTool:
             return ExecutorResult(ok=False, text=words, summary=words, teaches=False)
         lines = outcome.text.count("\n") + 1 if outcome.text else 0
         key = "mcp.answered" if outcome.ok else "mcp.answered_failure"
+        said = "answered" if outcome.ok else "says that it failed"
         return ExecutorResult(
             ok=outcome.ok,
             text=fenced(self._server, outcome.text),
-            summary=tr(key, lines=lines),
+            summary=tr(f"{key}_{'one' if lines == 1 else 'many'}", lines=lines),
+            outcome=f"{said}, {counted(lines, 'line')}",  # nothing of a stranger's words
         )
 
 

@@ -126,7 +126,7 @@ class Lessons:
         why = (
             ""
             if result.ok
-            else redacted(" ".join(result.summary[:1000].split()))[:WHY_CHARACTERS_MAX]
+            else redacted(" ".join(result.remembered()[:1000].split()))[:WHY_CHARACTERS_MAX]
         )
         self.experience.add(
             Record(

@@ -21,6 +21,7 @@ from growbox_app.shadow.folder import ProjectFolder
 from growbox_app.shadow.restore_run import carry_out, chosen, report
 from growbox_app.shadow.restoring import Fate, Step, judge
 from growbox_app.shadow.store import Record, ShadowStore
+from growbox_app.shadow.undoing import undone
 from growbox_app.shadow.values import (
     ABSENT,
     FOLDER_MODE,
@@ -126,10 +127,18 @@ class Archive:
             if store.numbers()[-1:] == [number]:
                 self._finish_in(store, project.folder, number)
 
-    def _finish_in(self, store: ShadowStore, folder: ProjectFolder, number: int) -> None:
+    def _finish_in(
+        self,
+        store: ShadowStore,
+        folder: ProjectFolder,
+        number: int,
+        *,
+        restores: int | None = None,
+    ) -> None:
         """Files that were saved before are looked at whatever the rules say now."""
         before, _ = store.snapshots(number)
-        store.put_after(number, folder.read(store.keep, watched=before.watched))
+        after = folder.read(store.keep, watched=before.watched)
+        store.put_after(number, after, restores=restores)
         (store.path / UNFINISHED).unlink(missing_ok=True)
 
     def recover(self) -> None:
@@ -178,7 +187,7 @@ class Archive:
             record = self._new_record(store, folder.root, label, "", kind=CheckpointKind.RESTORE)
             _put(store, record, current)
             failed = carry_out(store, folder, changes)
-            self._finish_in(store, folder, record.number)
+            self._finish_in(store, folder, record.number, restores=number)
             undo_id = f"{project.key}-{record.number}"
             return report(folder, changes, undo_id=undo_id, failed=failed)
 
@@ -210,6 +219,16 @@ class Archive:
                         self._projects[path.name].folder.forget()
 
     # --- looking
+
+    def undone(self, checkpoint_ids: Collection[str]) -> frozenset[str]:
+        """Those of some checkpoints that are undone now."""
+        keys = {checkpoint_id.partition("-")[0] for checkpoint_id in checkpoint_ids}
+        found: set[str] = set()
+        for path in (path for path in self._repositories() if path.name in keys):
+            with _opened(path) as store:
+                gone = undone(store.record(number) for number in store.numbers())
+            found |= {f"{path.name}-{number}" for number in gone}
+        return frozenset(checkpoint_ids) & found
 
     def list(self, root: Path) -> tuple[Checkpoint, ...]:
         """A project's checkpoints, newest first."""

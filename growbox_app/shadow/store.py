@@ -65,6 +65,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     named: list[str] = []
     """Paths that were looked at and were not there. Hexadecimal, because a path need not be text."""
     is_finished: bool = False
+    restores: int | None = None
+    """Which checkpoint was brought back behind this one; set once that was carried out."""
 
 
 class _Skipped(msgspec.Struct, frozen=True):
@@ -169,15 +171,15 @@ class ShadowStore:
         absent = sorted(before.named - before.entries.keys())
         self._commit_tree(structs.replace(record, named=[path.hex() for path in absent]), tree)
 
-    def put_after(self, number: int, after: Snapshot) -> None:
-        """Adds what a call left to its checkpoint, in place of what was said of it before."""
+    def put_after(self, number: int, after: Snapshot, *, restores: int | None = None) -> None:
+        """Adds what a call, or a restore, left to its checkpoint, in place of what was said of it before."""
         record, found = self._commit(number)
         tree = Tree()
         for item in found.iteritems():
             tree[item.path] = (item.mode, item.sha)
         tree[b"after"] = (FOLDER_MODE, self._put_entries(after))
         tree[b"after.json"] = (0o100644, ObjectID(self._put_skipped(after)))
-        self._commit_tree(structs.replace(record, is_finished=True), tree)
+        self._commit_tree(structs.replace(record, is_finished=True, restores=restores), tree)
 
     def _commit_tree(self, record: Record, tree: Tree) -> None:
         self._add(tree)

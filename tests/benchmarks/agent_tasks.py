@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 
 CHECK_S = 30
 
@@ -91,8 +92,19 @@ class Task:
     def digest(self) -> str:
         """Names the task as it is."""
         told = repr((self.id, self.wish, sorted(self.files.items()), self.earlier))
-        checked = self.check.__code__.co_code + repr(self.check.__code__.co_consts).encode()
+        checked = _digestible(self.check.__code__)
         return hashlib.blake2b(told.encode() + checked, digest_size=8).hexdigest()
+
+
+def _digestible(code: CodeType) -> bytes:
+    """Code without the addresses and orders that differ from run to run."""
+    parts = [code.co_code]
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            parts.append(_digestible(value))
+        else:
+            parts.append(repr(sorted(value) if isinstance(value, frozenset) else value).encode())
+    return b"".join(parts)
 
 
 # -- a definition ---------------------------------------------------------------------------------

@@ -200,6 +200,71 @@ class TestGrammar:
         assert not accepts(vocabulary, grammar, call("code_search", pattern='def "abc'))
         assert not accepts(vocabulary, grammar, call("code_search", pattern="c"))
 
+    def test_a_text_that_begins_in_a_block_stays_in_it_and_is_whole(self, vocabulary: Any) -> None:
+        opening = "def f(a):\n    "
+        narrowed = Narrowing(
+            begins={"file_edit": {"new": opening}}, tried={"file_edit": {"new": (opening + "x",)}}
+        )
+        grammar = call_grammar(EXECUTORS, narrowed)
+
+        def written(rest: str) -> bool:
+            text = call("file_edit", path="a.py", old="x", new=opening + rest)
+            return accepts(vocabulary, grammar, text)
+
+        for rest in ("return a", 'return "一"', "b = a\n\n    return b\n", "if a:\n        b()"):
+            assert written(rest), rest
+        for rest in (
+            "\nreturn a",
+            "b = a\nreturn b",
+            "y\n\nf(1)",
+            "return (",
+            "if a:",
+            "f(a,",
+            "x",
+        ):
+            assert not written(rest), rest
+
+    def test_what_an_indented_line_becomes_stays_in_its_block(self, vocabulary: Any) -> None:
+        passages = Passages(lines=("def f():", "    return 1"), starts=(0, 1), in_block=True)
+        narrowed = Narrowing(paths={"file_edit": ("a.py",)}, passages={"a.py": passages})
+        grammar = call_grammar(EXECUTORS, narrowed)
+
+        def change(old: str, new: str) -> bool:
+            return accepts(vocabulary, grammar, call("file_edit", path="a.py", old=old, new=new))
+
+        for new in ("return 2", "x = (\n        1)\n    return x", "if x:"):
+            assert change("return 1", new), new
+            assert change("    return 1", "    " + new), new
+        assert not change("    return 1", "    return 1\n\ndef g():\n    return 1")
+        assert change("def f():", "x = 1\n\ndef f():")
+
+    def test_a_dead_end_is_not_entered(self, vocabulary: Any) -> None:
+        passages = Passages(
+            lines=("    return a", "    x = 1"),
+            starts=(0, 1),
+            tried={"return a": ("return a + 1",)},
+            dead_ends={"return a": ("return a + 1", "return (b", "")},
+        )
+        narrowed = Narrowing(paths={"file_edit": ("a.py",)}, passages={"a.py": passages})
+        grammar = call_grammar(EXECUTORS, narrowed)
+
+        def change(new: str, old: str = "return a") -> bool:
+            return accepts(vocabulary, grammar, call("file_edit", path="a.py", old=old, new=new))
+
+        for new in ("return a + 2", "return a if b else 1", "return -(-a // b)", "return (a + 1)"):
+            assert change(new), new
+            assert change("    " + new, "    return a"), new
+        for new in ("return a + 1", "return a + 1 + 1", "return (b)", "return a + 1}} <tool"):
+            assert not change(new), new
+            assert not change("    " + new, "    return a"), new
+        assert change("return a + 1", "x = 1")
+
+    def test_a_tried_text_with_the_end_of_the_call_in_it_is_the_same(self, vocabulary: Any) -> None:
+        narrowed = Narrowing(tried={"code_search": {"pattern": ("port",)}})
+        grammar = call_grammar(EXECUTORS, narrowed)
+        assert not accepts(vocabulary, grammar, call("code_search", pattern="port}} <tool"))
+        assert accepts(vocabulary, grammar, call("code_search", pattern="port {a}"))
+
     def test_a_settled_line_can_become_nothing_else(self, vocabulary: Any) -> None:
         passages = Passages(lines=("tmp",), starts=(0,), becomes="缓冲")
         narrowed = Narrowing(paths={"file_edit": ("a.py",)}, passages={"a.py": passages})
@@ -213,7 +278,14 @@ class TestGrammar:
         grammar = call_grammar(EXECUTORS, Narrowing())
         for new in ("<table>", "a < b", "a <", "x << 2", "</tool>", "<tools>", '"<"', "<\n"):
             assert accepts(vocabulary, grammar, call("file_edit", path="a", old="x", new=new)), new
-        for new in ("}} <tool_call>", "a</tool_call>", "<<tool_call>", "<tool_result>"):
+        for new in (
+            "}} <tool_call>",
+            "a</tool_call>",
+            "<<tool_call>",
+            "<tool_result>",
+            "<tool-call>",
+            "</toolCall",
+        ):
             text = call("file_edit", path="a", old="x", new=new)
             assert not accepts(vocabulary, grammar, text), new
 
@@ -236,3 +308,35 @@ class TestGrammar:
         grammar = answer_grammar("原因是")
         assert accepts(vocabulary, grammar, '原因是端口被占用。\n\n`8443`: {"x": 1} é 😀')
         assert not accepts(vocabulary, grammar, "端口被占用。")
+
+    def test_an_answer_does_not_repeat_what_the_model_was_told(self, vocabulary: Any) -> None:
+        grammar = answer_grammar("Done:", ("Now tell", "现在用"))
+        for text in (
+            " a line.\n\n```py\nx = 3.14\n```\n- <b> {} now",
+            " Now it works. Nothing now tells more... 现在好了。现在",
+            "\n`3`!",
+            " 10.5%?!  ",
+        ):
+            assert accepts(vocabulary, grammar, "Done:" + text), text
+        for text in (
+            "",
+            " ",
+            " Now tell the user",
+            " It ran. Now tell",
+            " 好。现在用一句",
+            " a\n  Now tell",
+        ):
+            assert not accepts(vocabulary, grammar, "Done:" + text), text
+        assert accepts(vocabulary, answer_grammar("", ("Now",)), "No. It is `x`")
+        assert not accepts(vocabulary, answer_grammar("", ("Now",)), "Now.")
+
+    def test_an_answer_may_be_or_end_in_a_call(self, vocabulary: Any) -> None:
+        tools = call_grammar(EXECUTORS, Narrowing(tools=frozenset({"file_read"})))
+        grammar = answer_grammar(echoes=("The file", "1|"), call=tools)
+        for text in ("", "It is there.\n\n", "Done", "I look < here"):
+            assert accepts(vocabulary, grammar, call("file_read", text, path="a")), text
+        for text in ("It is `a < b`, <b>bold</b> and <table>.", "1. a\n2. <i>b</i>", "Yes"):
+            assert accepts(vocabulary, grammar, text), text
+        for text in ("The file", "Yes. The file", "Yes.\n1| x", "", "I <tool_call> x"):
+            assert not accepts(vocabulary, grammar, text), text
+        assert not accepts(vocabulary, grammar, call("finish", summary="x"))

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from growbox_app.api import (
@@ -40,7 +40,6 @@ from growbox_app.api import (
     ProblemError,
     Progress,
     ProgressSink,
-    SearchHit,
     StatusChanged,
     TextDelta,
     ToolCalled,
@@ -55,7 +54,9 @@ from growbox_app.api import (
 )
 from growbox_app.audit_log import Decided
 from growbox_app.ingest.report import IngestReport
+from growbox_app.library_face import SearchHit
 from growbox_app.settings.schema import SETTINGS
+from growbox_app.shadow.undoing import undone
 from growbox_app.shadow.values import RestoreReport
 from memory.events import RegionChanged
 from memory.values import (
@@ -86,6 +87,7 @@ from memory.values import (
 from tests.fakes.endpoints import ScriptedEndpoints
 from tests.fakes.library import ScriptedLibrary
 from tests.fakes.rest import ScriptedRest
+from tests.fakes.tasks import ScriptedTasks
 from tests.fakes.tools import ScriptedTools
 
 START_MS = 1_762_180_920_000  # 3 Nov 2025, 14:42 UTC
@@ -94,6 +96,14 @@ SYSTEM_TOKENS = 412
 RESERVE_TOKENS = 1_024
 PIECE = 7
 STEP_S = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A checkpoint as the fold over them reads it."""
+
+    number: int
+    restores: int | None = None
 
 
 class ScriptedAssistant:
@@ -130,7 +140,7 @@ class ScriptedAssistant:
         self.searched_further: list[NodeId] = []
         self.called_wrong: list[NodeId] = []
         self.answered_again: list[NodeId] = []
-        self.searches_stopped = 0
+        self.searches_stopped = self.stops = self.shutdowns = 0
         self.tool_calls: list[ToolCalled] = []
         self.approval: Approval | None = None
         self.decided: list[Decided] = []
@@ -147,14 +157,13 @@ class ScriptedAssistant:
         self.prepared_in: list[ProjectId | None] = []
         self.endpoints = ScriptedEndpoints(lambda: self.tell(StatusChanged()))
         self.tools = ScriptedTools(lambda: self.tell(ToolsChanged()))
-        self.stops = 0
-        self.shutdowns = 0
         self.started = False
         self._time_ms = START_MS
         self._sequence = 0
         self._nodes: dict[NodeId, Node] = {}
         self._traces: dict[NodeId, tuple[tuple[UsedMemory, ...], TurnStats]] = {}
-        self._calls: dict[NodeId, tuple[ToolCalled, ...]] = {}
+        self._calls: dict[NodeId, list[ToolCalled | ApprovalEnded]] = {}
+        self._checkpoints: dict[str, Taken] = {}
         self._conversations: dict[ConversationId, Conversation] = {}
         self._projects: dict[ProjectId, Project] = {}
         self._blocks: dict[ConversationId, list[RegionBlock]] = {}
@@ -163,6 +172,7 @@ class ScriptedAssistant:
         }
         self._listeners: list[Callable[[AppEvent], None]] = []
         self.rest = ScriptedRest(self.tell)
+        self.background_tasks = ScriptedTasks(self.tell)
         self.library = ScriptedLibrary(
             self._projects, self._conversations, lambda: self.tell(ConversationsChanged())
         )
@@ -210,6 +220,16 @@ class ScriptedAssistant:
             )
             self._traces[replied.id] = (self.memories, stats)
         return self._conversations[conversation.id]
+
+    def add_calls(
+        self, answer_id: NodeId, *calls: ToolCalled | ApprovalEnded | Problem, status: NodeStatus
+    ) -> None:
+        """What is stored with an answer that ended in this way."""
+        self._nodes[answer_id] = replace(self._nodes[answer_id], status=status)
+        self._calls[answer_id] = list(calls)
+        for call in calls:
+            if isinstance(call, ToolCalled) and call.checkpoint:
+                self._checkpoints[call.checkpoint] = Taken(len(self._checkpoints))
 
     def add_node(
         self,
@@ -355,11 +375,12 @@ class ScriptedAssistant:
             yield MemoriesFound(memories=self.memories)
         yield PhaseChanged(phase=Phase.READING, done=0, total=1_240, left_s=14.0)
         await asyncio.sleep(STEP_S)
+        kept = self._calls.setdefault(answer.id, [])
         for problem in self.notices:
+            kept.append(problem)
             yield Notice(problem=problem)
         self.notices.clear()
-        self._calls[answer.id] = tuple(self.tool_calls)
-        async for event in self._tools(stop):
+        async for event in self._tools(stop, kept):
             yield event
         yield PhaseChanged(phase=Phase.WRITING, rate=11.8)
         text = self.answers.popleft() if self.answers else f"You said: {request.text}"
@@ -375,8 +396,13 @@ class ScriptedAssistant:
             await asyncio.sleep(STEP_S)
         yield self._finish(answer, written, stopped=stop.is_set())
 
-    async def _tools(self, stop: asyncio.Event) -> AsyncIterator[TurnEvent]:
+    async def _tools(
+        self, stop: asyncio.Event, kept: list[ToolCalled | ApprovalEnded | Problem]
+    ) -> AsyncIterator[TurnEvent]:
         for call in self.tool_calls:
+            kept.append(call)
+            if call.checkpoint:
+                self._checkpoints[call.checkpoint] = Taken(len(self._checkpoints))
             yield ToolStarted(call_id=call.call_id, name=call.name, arguments=call.arguments)
             approval, self.approval = self.approval, None
             if approval is not None:
@@ -385,7 +411,9 @@ class ScriptedAssistant:
                 await self._first_of(self._answered, stop)
                 by = "user" if self._answered.is_set() else "stop"
                 allowed = by == "user" and self.approval_answers[-1].allowed
-                yield ApprovalEnded(id=approval.id, allowed=allowed, by=by)
+                over = approval.ended(by, allowed=allowed)
+                kept.append(over)
+                yield over
             yield call
         self.tool_calls.clear()
 
@@ -483,7 +511,14 @@ class ScriptedAssistant:
         if self.conflicts and not force:
             return RestoreReport(is_done=False, conflicts=self.conflicts)
         undo_id = f"u{len(self.restored)}"
+        target = self._checkpoints[checkpoint].number
+        self._checkpoints[undo_id] = Taken(len(self._checkpoints), restores=target)
         return RestoreReport(is_done=True, undo_id=undo_id, restored=(Path("src/loader.py"),))
+
+    async def undone(self, checkpoints: Collection[str]) -> frozenset[str]:
+        """As the application tells it."""
+        gone = undone(self._checkpoints.values())
+        return frozenset(k for k in checkpoints if self._checkpoints[k].number in gone)
 
     async def decisions(self, count: int) -> tuple[Decided, ...]:
         """The scripted log."""
@@ -550,9 +585,9 @@ class ScriptedAssistant:
         """Memories and figures."""
         return self._traces.get(answer.id, ((), TurnStats()))
 
-    def calls_of(self, answer: Node) -> tuple[ToolCalled, ...]:
+    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
         """The calls played with it."""
-        return self._calls.get(answer.id, ())
+        return tuple(self._calls.get(answer.id, ()))
 
     async def node(self, node_id: NodeId) -> Node | None:
         """One node."""

@@ -1,7 +1,7 @@
 """An engine without a model: the real worker, protocol and process around a scripted backend.
 
 Deterministic. An answer is made from the question: `scripted answer <n words of the question>` repeated to the length that
-`say:<words>` in the question asks for; `tool:<word>` calls memory_search; `slow` makes each word take a while, `silent` says nothing unless a grammar asks for
+`say:<words>` in the question asks for; `tool:<word>` calls memory_search, `circle:<word>` too, and gets no further; `slow` makes each word take a while, `silent` says nothing unless a grammar asks for
 words, `hang` never answers, `die` kills the process.
 Embeddings are hashed bags of character pairs, so related texts are near. Token = three characters. The KV cache is a list of such tokens:
 prefixes are reused, warmed in slices (`slow` ones take a while), saved and restored as with a model.
@@ -96,6 +96,10 @@ def answer_to(question: str) -> str:
     if tool:
         arguments = f'{{"query": "{tool.group(1)}"}}'
         return f'<tool_call> {{"name": "memory_search", "arguments": {arguments}}} </tool_call>'
+    circle = re.search(r"circle:(\S+)", question)
+    if circle:
+        begun = f'<tool_call> {{"name": "memory_search", "arguments": {{"query": "{circle.group(1)}'
+        return begun + "\\nround and round" * 9
     wanted = re.search(r"say:(\d+)", question)
     words = (question.split("]\n", 1)[-1].split() or ["nothing"])[:8]
     count = int(wanted.group(1)) if wanted else len(words)
@@ -249,7 +253,7 @@ class ScriptedBackend:
         silent = re.search(r"\bsilent\b", question) and (not request.grammar or request.trigger)
         words = [] if silent else re.findall(r"\S+\s*", answer_to(question))
         sent = len(request.prefix)
-        reason = "stop"
+        reason = "loop" if "circle:" in question else "stop"
         for number, word in enumerate(words[sent:], start=sent):
             if "die" in question and number == 3 and not request.prefix:
                 os._exit(9)

@@ -191,6 +191,7 @@ async def other_pages(folder: Path, desk: Desk, name: str) -> None:
     assert dialog is not None
     dialog.grab().save(str(folder / f"{name}-settings.png"))
     dialog.close()
+    await shoot_tasks(folder, desk, name)
     memory = assistant.memories[0]
     window.panels.open_source(memory.node_id)
     await desk.settle()
@@ -199,6 +200,27 @@ async def other_pages(folder: Path, desk: Desk, name: str) -> None:
     source = window.findChildren(SourceDialog)[0]
     source.grab().save(str(folder / f"{name}-source.png"))
     await asyncio.sleep(0.05)
+
+
+async def shoot_tasks(folder: Path, desk: Desk, name: str) -> None:
+    """Background tasks in every state."""
+    tasks, listed = desk.assistant.background_tasks, await desk.assistant.conversations()
+    for at, command in enumerate(("pytest -x", "tail -f a.log", "make -j2 release", "npm run dev")):
+        tasks.begin(command, listed[at % 2].id, began_at_ms=START_MS, seconds=40 * (at + 1))
+    tasks.end(1, 1)
+    tasks.stop(2)
+    tasks.end(2, -15)
+    tasks.stop(3)
+    tasks.listen(4, 5173)
+    tasks.say(4, "> vite\n\n  ready in 312 ms", left_out=82_000, tail="hmr update /src/页面.tsx")
+    desk.window.run_command("tasks")
+    await desk.settle()
+    from ui.panels.tasks_dialog import TasksDialog
+
+    (dialog,) = desk.window.findChildren(TasksDialog)
+    desk.window.grab().save(str(folder / f"{name}-tasks-foot.png"))
+    dialog.grab().save(str(folder / f"{name}-tasks.png"))
+    dialog.close()
 
 
 def main() -> None:

@@ -16,12 +16,12 @@ from growbox_app.api import (
     ApprovalAsked,
     ApprovalEnded,
     ApprovalScope,
-    DiffHunk,
     Problem,
     ProblemCode,
     ToolCalled,
     ToolStarted,
 )
+from growbox_app.hunks import DiffHunk
 from growbox_app.text import tr
 from memory.values import NodeId, Role
 from tests.fakes.assistant import ScriptedAssistant
@@ -35,7 +35,7 @@ from ui.panels.tool_card import ToolCard
 from ui.view_models import wording
 from ui.view_models.display import visible
 from ui.view_models.markdown import StreamingMarkdown
-from ui.view_models.transcript import ApprovalOver, Message, Transcript, undone_of
+from ui.view_models.transcript import Message, Transcript
 
 Part = TypeVar("Part", bound=QWidget)
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -144,9 +144,10 @@ def test_what_runs_and_waits_is_replaced_in_its_place_by_how_it_ended() -> None:
     transcript.take(started)
     transcript.take(ApprovalAsked(approval=approval))
     assert notes == [started, approval]
-    transcript.take(ApprovalEnded(id=7, allowed=True, by="user"))
+    ended = approval.ended("user", allowed=True)
+    transcript.take(ended)
     transcript.take(EDIT)
-    assert notes == [EDIT, ApprovalOver(approval=approval, allowed=True, by="user")]
+    assert notes == [EDIT, ended]
     transcript.take(ToolCalled(call_id=9, name="shell", arguments="", result="", ok=True))
     assert len(notes) == 3
 
@@ -160,7 +161,7 @@ def test_nothing_waits_behind_a_turn_that_broke() -> None:
     call, over, _problem = notes
     assert isinstance(call, ToolCalled)
     assert not call.ok
-    assert isinstance(over, ApprovalOver)
+    assert isinstance(over, ApprovalEnded)
     assert (over.allowed, over.by) == (False, "stop")
     assert "not finished" in wording.note(call)
 
@@ -172,12 +173,16 @@ def test_nothing_waits_behind_a_turn_that_broke() -> None:
         (False, "user", "You did not allow: Edit src/loader.py"),
         (False, "timeout", "Nobody answered, so it was not done: Edit src/loader.py"),
         (False, "stop", "Stopped before you answered: Edit src/loader.py"),
+        (
+            False,
+            "exit",
+            "GrowBox ended while it waited for your decision, and nothing of this was done: Edit src/loader.py",
+        ),
     ],
 )
 def test_the_line_of_an_approval_says_how_it_ended(allowed: bool, by: str, words: str) -> None:
     tr.use("en")
-    over = ApprovalOver(approval=edit_approval(), allowed=allowed, by=by)
-    assert wording.note(over) == words
+    assert wording.note(edit_approval().ended(by, allowed=allowed)) == words
 
 
 def test_what_shows_nothing_is_written_out() -> None:
@@ -395,7 +400,7 @@ async def test_a_change_is_undone_and_brought_back(
     assert assistant.restored[-1] == ("u1", False)
     assert wording.note(newest(desk).message.notes[-1]) == "1 file is changed again."
     assert card.undo_button.isEnabled()
-    assert undone_of(newest(desk).message.notes) == {"u1"}
+    assert newest(desk).message.undone == {"u1"}
 
 
 async def test_what_others_changed_since_is_overwritten_only_when_told_so(

@@ -15,11 +15,11 @@ from growbox_app.api import (
     ApprovalAnswer,
     ApprovalScope,
     CommandPart,
-    DiffHunk,
     JudgeSkill,
     ToolCalled,
 )
 from growbox_app.audit_log import Decided
+from growbox_app.hunks import DiffHunk
 from growbox_app.text import tr
 from tests.fakes.assistant import ScriptedAssistant
 from tests.gui.conftest import Desk

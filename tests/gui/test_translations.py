@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from growbox_app.api import DeepSearchState, EnginePhase, Phase, ProblemCode
+from growbox_app.executors.answers import Reason
 from growbox_app.executors.memory_search import MemorySearch
 from growbox_app.mcp_client.values import TROUBLES, ServerState
 from growbox_app.rest.schedule import RestPhase, RestReason
 from growbox_app.settings.schema import SETTINGS
+from growbox_app.task_face import TaskState
 from growbox_app.text import LANGUAGES, catalogue
 from memory.rest_values import Cause, GoalKind, JournalKind, ProposalState, RestOutcome
 from memory.values import BlockKind, DebtState, Depth, NodeKind, NodeStatus, PointerKind, Role, Way
@@ -18,6 +20,7 @@ from ui.menus import CHOICES, COMMANDS, MENUS
 from ui.panels.conversation import SUGGESTIONS
 from ui.panels.help_dialogs import FIXED_KEYS
 from ui.panels.settings_dialog import SECTIONS
+from ui.panels.tasks_dialog import COLUMNS
 from ui.view_models.journal import FILTERS
 from ui.view_models.region import FREE, RESERVE, SYSTEM
 
@@ -107,19 +110,19 @@ def computed_keys() -> set[str]:
         )
         for form in ("one", "many")
     }
-    keys |= rest_keys() | {f"agent.refused_by.{by}" for by in ("user", "stop", "timeout")}
-    keys |= {f"agent.approval_{end}" for end in ("allowed", "denied", "timeout", "stop")}
-    keys |= {f"{kind}.{name}" for name in executor_names() for kind in ("agent.verb", "tool")}
-    keys |= {f"mcp.state.{state}" for state in ServerState}
-    keys |= {f"mcp.trouble.{reason}" for reason in TROUBLES}
-    keys |= {f"lessons.{counsel}" for counsel in ("veto", "warn", "works")}
+    keys |= rest_keys() | result_keys() | server_keys() | task_keys()
+    keys |= agent_keys()
     keys |= {f"secrets.trouble.{reason}" for reason in ("none", "locked", "slow", "failed")}
-    keys |= {
-        f"mcp.invalid.{reason}"
-        for reason in ("name", "words", "too_many", "place", "url", "secret_name")
-    }
     stores = {f"store.{name}" for name in ("timeline", "lexical", "vectors", "pointers")}
     return keys | stores | {f"tool.{MemorySearch.name}", "problem.disk_full_plain"}
+
+
+def agent_keys() -> set[str]:
+    """Keys of calls, consents and what calls taught."""
+    keys = {f"agent.refused_by.{by}" for by in ("user", "stop", "timeout")}
+    keys |= {f"agent.approval_{end}" for end in ("allowed", "denied", "timeout", "stop")}
+    keys |= {f"{kind}.{name}" for name in executor_names() for kind in ("agent.verb", "tool")}
+    return keys | {f"lessons.{counsel}" for counsel in ("veto", "warn", "works")}
 
 
 def rest_keys() -> set[str]:
@@ -145,6 +148,39 @@ def rest_keys() -> set[str]:
     return keys | {"trace.kind_knowledge", "trace.kind_skill"}
 
 
+def result_keys() -> set[str]:
+    """The lines of tool cards: what came of a call, and why it was not done."""
+    counted = (
+        *("changed_files", "definitions", "entries", "files", "matches", "memories", "tasks"),
+        *("file_append", "file_created", "file_edit", "file_read", "file_replaced"),
+    )
+    plain = (
+        *("code_search", "exit", "file_line", "file_lines", "file_same", "memory_get"),
+        *("no_match", "no_memories", "nothing_to_commit"),
+        *(f"task_{state}" for state in ("ended", "ready", "running", "started", "stopped")),
+    )
+    keys = {f"tool.summary.{key}" for key in plain}
+    keys |= {f"tool.summary.{key}_{form}" for key in counted for form in ("one", "many")}
+    return keys | {f"tool.failed.{reason}" for reason in Reason}
+
+
+def server_keys() -> set[str]:
+    """The keys of tool servers."""
+    reasons = ("name", "words", "too_many", "place", "url", "secret_name")
+    keys = {f"mcp.invalid.{reason}" for reason in reasons}
+    keys |= {f"mcp.state.{state}" for state in ServerState}
+    keys |= {f"mcp.trouble.{reason}" for reason in TROUBLES}
+    answers = ("answered", "answered_failure")
+    return keys | {f"mcp.{key}_{form}" for key in answers for form in ("one", "many")}
+
+
+def task_keys() -> set[str]:
+    """The keys of background tasks that the code puts together."""
+    keys = {f"tasks.state_{state}" for state in TaskState}
+    keys |= {f"tasks.column_{name}" for name in COLUMNS if name}
+    return keys | {f"tasks.running_{form}" for form in ("one", "many")}
+
+
 def executor_names() -> set[str]:
     """The names of all executors, as their modules give them."""
     pattern = re.compile(r'^    name = "([a-z_]+)"', re.MULTILINE)
@@ -168,6 +204,11 @@ def test_every_key_in_the_code_has_a_sentence(language: str) -> None:
     known = set(catalogue(language))
     assert len(literal_keys()) > 120
     assert sorted((literal_keys() | computed_keys()) - known) == []
+
+
+def test_no_line_of_a_tool_card_is_left_over() -> None:
+    lines = {k for k in catalogue("en") if k.startswith(("tool.summary.", "tool.failed."))}
+    assert sorted(lines - result_keys()) == []
 
 
 def test_both_languages_have_the_same_keys() -> None:

@@ -14,7 +14,9 @@ from growbox_app.api import (
     Approval,
     ApprovalAnswer,
     ApprovalAsked,
+    ApprovalEnded,
     AskRequest,
+    ToolCalled,
     ToolStarted,
     TurnEvent,
     TurnFinished,
@@ -219,13 +221,21 @@ def test_calls_stand_with_their_answer_after_a_restart(tmp_path: Path, project: 
     async def second(app: GrowBox) -> None:
         (conversation,) = await app.conversations()
         answer = (await app.messages(conversation.id))[-1]
-        (again,) = app.calls_of(answer)
+        again, over = app.calls_of(answer)
+        assert isinstance(again, ToolCalled)
+        assert isinstance(over, ApprovalEnded)
         assert again == kept[0]
+        assert await app.undone([again.checkpoint]) == frozenset()
         assert (await app.restore(again.checkpoint)).is_done
         assert (project / "a.txt").read_text(encoding="utf-8") == TEXT
 
+    async def third(app: GrowBox) -> None:
+        assert isinstance(kept[0], ToolCalled)
+        assert await app.undone([kept[0].checkpoint]) == {kept[0].checkpoint}
+
     run(tmp_path, first)
     run(tmp_path, second)
+    run(tmp_path, third)
 
 
 def test_a_long_output_is_kept_as_its_ends(tmp_path: Path, project: Path) -> None:
@@ -236,6 +246,7 @@ def test_a_long_output_is_kept_as_its_ends(tmp_path: Path, project: Path) -> Non
         shown = called(events).output
         (conversation,) = await app.conversations()
         (again,) = app.calls_of((await app.messages(conversation.id))[-1])
+        assert isinstance(again, ToolCalled)
         assert len(again.output) < 8_100
         assert again.output.startswith(shown[:1000])
         assert again.output.endswith(shown[-1000:])
@@ -249,6 +260,7 @@ def test_what_the_memory_said_is_not_kept_beside_it(tmp_path: Path, project: Pat
         assert called(events).output
         (conversation,) = await app.conversations()
         (again,) = app.calls_of((await app.messages(conversation.id))[-1])
+        assert isinstance(again, ToolCalled)
         assert (again.name, again.output) == ("memory_search", "")
 
     run(tmp_path, body)

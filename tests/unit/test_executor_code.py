@@ -36,7 +36,7 @@ def test_matches_come_with_file_and_line(root: Path) -> None:
     written(root, a_dot_py="x = 1\ndef foo(a):\n    pass\n", src__b_dot_py="foo(1)\r\nbar\r\n")
     result = call(CodeSearch(), root, pattern="foo(")
     assert result.text == "2 matches in 2 files\na.py\n2: def foo(a):\nsrc/b.py\n1: foo(1)"
-    assert result.summary == "foo(: 2 matches in 2 files"
+    assert result.summary == "foo( · 2 matches in 2 files"
     assert call(CodeSearch(), root, pattern="bar", context="1").text == (
         "1 match in 1 file\nsrc/b.py\n1- foo(1)\n2: bar\n3- "
     )

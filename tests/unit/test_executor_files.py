@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import os
 import stat
@@ -9,12 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from growbox_app.executors import file_list, file_read
+from growbox_app.executors.file_append import FileAppend
 from growbox_app.executors.file_edit import FileEdit
 from growbox_app.executors.file_list import FileList
 from growbox_app.executors.file_read import FileRead
 from growbox_app.executors.file_write import FileWrite
+from growbox_app.executors.syntax import escaped_line_ends
 from growbox_app.executors.text_files import FILE_BYTES_MAX, text_file
 from tests.unit.executor_world import call, called, context_of, failed, planned, wait
 
@@ -511,3 +516,42 @@ def test_a_file_that_a_change_broke_is_called_broken(
 def test_other_files_are_never_called_broken(root: Path) -> None:
     assert "broken" not in call(FileWrite(), root, path="a.txt", content="def (").text
     assert "broken" not in call(FileWrite(), root, path="empty.py", content="").text
+
+
+@pytest.mark.parametrize(
+    ("meant", "written"),
+    [
+        ("f'a\\n'", "f'a\n'"),
+        ("print(\"一\\n二\\n\", '\\'')", "print(\"一\n二\n\", '\\'')"),
+        ('x = """a\nb"""\ny = "\\n"', 'x = """a\nb"""\ny = "\n"'),
+        ("# it's\nx = '#\\n'", "# it's\nx = '#\n'"),
+    ],
+)
+def test_a_line_end_inside_a_string_was_meant_escaped(root: Path, meant: str, written: str) -> None:
+    """Models that write code inside JSON forget one of the two backslashes."""
+    said = call(FileWrite(), root, path="a.py", content=written)
+    assert "broken" not in said.text
+    assert (root / "a.py").read_text("utf-8") == meant + "\n"
+    (root / "a.py").write_text("x = 1\n", encoding="utf-8")
+    call(FileAppend(), root, path="a.py", text=written)
+    assert (root / "a.py").read_text("utf-8") == f"x = 1\n{meant}\n"
+    (root / "a.py").write_text("x = 1\n", encoding="utf-8")
+    call(FileEdit(), root, path="a.py", old="x = 1", new=written)
+    assert (root / "a.py").read_text("utf-8") == meant + "\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 'a\n", "x = 'a\ny = 1\n", 'f("a\n', "x = '\\\n'\n", "x = '''\n'''\n", "it's\n"]
+)
+def test_what_would_not_be_right_either_stays_as_it_was_written(root: Path, text: str) -> None:
+    call(FileWrite(), root, path="a.py", content=text)
+    assert (root / "a.py").read_text("utf-8") == text
+
+
+@given(st.text(alphabet="ab '\"#\n\\{", max_size=40))
+def test_a_right_program_is_never_touched(text: str) -> None:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return
+    assert escaped_line_ends(text) == text

@@ -66,9 +66,9 @@ def test_a_kind_and_a_time_reach_recall(tmp_path: Path) -> None:
 
         # The turn's own recall is off: what it brings is not brought again.
         query = '"query": "quokka leaves dawn"'
-        assert await search(f'{query}, "kind": "document"') == "1"
-        assert await search(f'{query}, "kind": "note"') == "0"
-        assert await search(f'{query}, "until": "2 years ago"') == "0"
+        assert await search(f'{query}, "kind": "document"') == "1 memory found"
+        assert await search(f'{query}, "kind": "note"') == "nothing more found"
+        assert await search(f'{query}, "until": "2 years ago"') == "nothing more found"
 
     run_application(
         lambda: scripted(tmp_path), body, {"models.context_tokens": 8192, "memory.pages_max": 0}

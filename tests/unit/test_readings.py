@@ -8,10 +8,14 @@ import pytest
 
 from growbox_app.agent.kinds import object_of, understood
 from growbox_app.agent.readings import (
+    asserted,
     called_in,
     case_begins,
+    failed_at,
     is_better,
     meant,
+    own_beginning,
+    printed,
     script_begins,
     tally,
 )
@@ -39,6 +43,52 @@ def test_fewer_failures_are_better_only_where_no_test_is_lost() -> None:
 def test_a_failure_shows_what_was_called() -> None:
     said = '  File "/x/test_a.py", line 4, in test\n    self.assertEqual(area(2), 6)\n>       assert side(3) == 1\nprint(x)\n'
     assert called_in(said) == {"assertEqual", "area", "side"}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            '  File "/x/t.py", line 4, in test\n    self.assertEqual(area(2), 6)\nAssertionError: 5 != 6\n',
+            "self.assertEqual(area(2), 6) → AssertionError: 5 != 6",
+        ),
+        (
+            ">       assert side(n) == 1\nE       assert 2 == 1\nFAILED t.py::test_side - assert 2 == 1\n1 failed",
+            "assert side(n) == 1 → FAILED t.py::test_side - assert 2 == 1",
+        ),
+        ("make: *** [test] Error: it hangs", "make: *** [test] Error: it hangs"),
+        ("all is well", ""),
+    ],
+)
+def test_a_failure_is_told_with_the_line_where_it_happened(said: str, told: str) -> None:
+    assert failed_at(said) == told
+
+
+def test_what_a_test_wants_is_told_apart_from_where_code_broke() -> None:
+    assert asserted("assert side(n) == 1 → AssertionError: 2 != 1") == "assert side(n) == 1"
+    assert asserted("return side(n) → RecursionError: too deep") == ""
+    assert asserted("line 3: invalid syntax") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "begun"),
+    [
+        ("return a // b + 1", "return a // b", "return a // b + 1"),
+        ("return (a - 1) * b", "return a // b", "return (a"),
+        ("return abs(a)", "return a // b", "return abs("),
+        ("return x", "return a", "return x"),
+        ("返回 一二", "返回 三", "返回 一二"),
+        ("", "return a", ""),
+    ],
+)
+def test_a_change_is_known_by_its_first_own_words(text: str, line: str, begun: str) -> None:
+    assert own_beginning(text, line, words=2) == begun
+
+
+def test_one_line_that_was_printed_is_known() -> None:
+    assert printed("exit code 0\n137\n") == "137"
+    assert printed("exit code 0\n1\n2\n") == ""
+    assert printed("exit code 0\n") == ""
 
 
 def test_of_two_settings_the_one_is_meant_that_is_left() -> None:

@@ -354,6 +354,7 @@ def test_the_user_sees_it_and_can_have_it_forgotten(tmp_path: Path) -> None:
 
 def test_secrets_are_not_kept(tmp_path: Path) -> None:
     learned, _ = lessons(tmp_path)
-    failed = ExecutorResult(ok=False, text="x", summary="token=abcdef1234567890 refused")
+    failed = ExecutorResult(ok=False, text="token=abcdef1234567890 refused", summary="")
     learned.learn(Situation(tool="a__b", shape="a__b"), failed)
+    assert "refused" in learned.experience.records[-1].why
     assert "abcdef1234567890" not in json.dumps([str(one) for one in learned.experience.records])

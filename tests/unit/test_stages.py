@@ -283,6 +283,7 @@ def test_a_change_that_makes_no_test_pass_is_taken_back_and_not_tried_again() ->
     assert known_calls(work) == []  # what is as it was need not be tested again
     assert work.stage is Stage.EDIT
     assert work.hint()[0] == "fix_back"
+    assert work.hint()[1]["tried"] == "return a - b"
     tried = work.move().narrowed.passages["pkg/area.py"].tried
     assert "return a - b" in tried["return a + b"]
 
@@ -390,6 +391,27 @@ def test_new_code_that_broke_the_file_is_written_anew_and_then_tested() -> None:
     assert work.stage is Stage.TEST
 
 
+def test_a_test_that_was_taken_back_is_still_to_be_written() -> None:
+    work = work_on("Add a function `volume` to pkg/area.py and a test for it")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    call = ToolCall(name="file_append", arguments={"path": "pkg/area.py", "text": "x"})
+    work.saw("pkg/area.py", CODE + "x")
+    work.took(call, ok=True, text="", path="pkg/area.py", before=CODE)
+    known_calls(work)
+    read(work, "tests/test_area.py", "import unittest\n")
+    call = ToolCall(name="file_append", arguments={"path": "tests/test_area.py", "text": "("})
+    said = f"added\n{BROKEN} line 3: it never ends"
+    work.saw("tests/test_area.py", "import unittest\n(")
+    work.took(call, ok=True, text=said, path="tests/test_area.py", before="import unittest\n")
+    (back,) = known_calls(work)
+    work.saw("tests/test_area.py", "import unittest\n")
+    work.took(back, ok=True, text="", path="tests/test_area.py", before="x", by_rule=True)
+    assert work.stage is Stage.TEST
+    assert work.hint()[0] == "add_test_back"
+    assert work.move().narrowed.paths == {"file_append": ("tests/test_area.py",)}
+
+
 def test_the_one_match_is_the_answer() -> None:
     work = work_on("Where is `to_metres` defined?")
     (search,) = known_calls(work)
@@ -426,7 +448,28 @@ def test_a_failure_names_the_code_that_is_likely_wrong() -> None:
     known_calls(work)
     code = '"""Shapes."""\ndef side(a):\n    return a\n\ndef area(a, b):\n    # all\n    return a + b\n'
     read(work, "pkg/area.py", code)
-    assert list(work.move().narrowed.passages["pkg/area.py"].starts) == [4, 6]
+    passages = work.move().narrowed.passages["pkg/area.py"]
+    assert list(passages.starts) == [6]  # a body before its head
+    assert passages.in_block
+
+
+def test_a_direction_that_failed_twice_is_left() -> None:
+    work = work_on("Fix the failing test")
+    known_calls(work)
+    read(work, "pkg/area.py")
+    failed = "exit code 1\n2 failed, 3 passed"
+    ran(work, "make test", ok=False, text=failed)
+    known_calls(work)
+    for text, dead in (("+ 1", "return a + b + 1"), ("+ 2", "return a + b +")):
+        edited(work, "pkg/area.py", old="return a + b", new=f"return a + b {text}", before=CODE)
+        known_calls(work)
+        ran(work, "make test", ok=False, text=failed)
+        (back,) = known_calls(work)
+        work.saw("pkg/area.py", CODE)
+        work.took(back, ok=True, text="", path="pkg/area.py", before="x", by_rule=True)
+        edited(work, "pkg/area.py", old="def area(a, b):", new="def area(b, a):", before=CODE)
+        known_calls(work)
+        assert dead in work.move().narrowed.passages["pkg/area.py"].dead_ends["return a + b"]
 
 
 # -- the survey -------------------------------------------------------------------------------------

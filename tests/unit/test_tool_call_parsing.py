@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from growbox_app.agent.protocol import CallFilter, ToolCall, parse_tool_call, without_thoughts
+from growbox_app.agent.protocol import (
+    CallFilter,
+    ToolCall,
+    parse_tool_call,
+    unwound,
+    without_thoughts,
+)
 
 KNOWN = {"file_read"}
 READ = ToolCall(name="file_read", arguments={"path": "a.py", "first": "3"})
@@ -84,7 +90,10 @@ def test_what_only_looks_like_a_thought_is_shown(text: str) -> None:
 
 
 @pytest.mark.parametrize("mark", ['"}}', '\\"}}', "}}", '\\n\\"}} '])
-@pytest.mark.parametrize("tag", ["<tool_call>", "<tool-call>", "<toolCall> The code", "<tool"])
+@pytest.mark.parametrize(
+    "tag",
+    ["<tool_call>", "<tool-call>", "<toolCall> The code", "<tool", "</tool Call>", "</toolCall>"],
+)
 def test_a_last_text_that_was_not_closed_ends_where_another_call_begins(
     mark: str, tag: str
 ) -> None:
@@ -92,6 +101,23 @@ def test_a_last_text_that_was_not_closed_ends_where_another_call_begins(
     call = parse_tool_call(text + tag, {"file_edit"})
     assert call is not None
     assert call.arguments["new"].rstrip("\n") == "x = 1"
+
+
+@pytest.mark.parametrize("begun", ["", "\\n  on", "\\n  once\\n  twi", "\\"])
+def test_a_text_that_ran_in_a_circle_ends_with_the_whole_lines_of_its_first_round(
+    begun: str,
+) -> None:
+    head = '<tool_call>{"name": "file_edit", "arguments": {"path": "a.py", "new": "x = \\"1\\"'
+    call = parse_tool_call(unwound(head + "\\n  once\\n  twice" * 4 + begun), {"file_edit"})
+    assert call is not None
+    assert call.arguments["new"] in ('x = "1"\n  once\n  twice\n', 'x = "1"\n  once\n')
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "ha ha ha ha", "<tool_call>ab", '<tool_call>{"name": "x"}', "\n" * 9]
+)
+def test_what_is_no_call_in_a_circle_is_left_alone(text: str) -> None:
+    assert unwound(text) == ""
 
 
 def test_a_call_that_only_breaks_off_is_none() -> None:

@@ -196,6 +196,20 @@ def test_a_tool_call_is_run_hidden_and_not_repeated(tmp_path: Path) -> None:
     run(tmp_path, body)
 
 
+def test_a_call_that_ran_in_a_circle_is_made_with_its_first_round(tmp_path: Path) -> None:
+    async def body(app: GrowBox) -> None:
+        await turn(app, "the deploy key lives in vault seven")
+        events = await turn(app, "circle:vault")
+        calls = [event for event in events if isinstance(event, ToolCalled)]
+        assert [call.arguments for call in calls] == ["vault round and round"]
+        end = finished(events)
+        assert end.status is NodeStatus.COMPLETE
+        assert end.stats.cut_calls == 0
+        assert end.answer.content.startswith("scripted answer")
+
+    run(tmp_path, body)
+
+
 def test_a_model_that_says_nothing_is_asked_once_more(tmp_path: Path) -> None:
     async def body(app: GrowBox) -> None:
         end = finished(await turn(app, "be silent please"))

@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QSizePolicy, QVBoxLayout, QWidget
 from typing_extensions import override
 
-from growbox_app.api import DiffHunk
+from growbox_app.hunks import DiffHunk
 from growbox_app.text import tr
 from ui.panels.controls import TextButton
 from ui.panels.edit_field import EditField

@@ -29,7 +29,7 @@ from ui.panels.approval_card import ApprovalCard
 from ui.panels.citing import carried
 from ui.panels.code_block import CodeBlock
 from ui.panels.controls import IconButton, QuietLabel, TextButton
-from ui.panels.notes import NoteView, note_view
+from ui.panels.notes import NoteLine, NoteView, note_view
 from ui.panels.prose import ProseView
 from ui.panels.recall_trace import RecallTrace
 from ui.panels.search_notice import NOTICE_PIXELS, SearchNotice
@@ -39,7 +39,7 @@ from ui.view_models import wording
 from ui.view_models.display import one_line
 from ui.view_models.enclosures import Citation
 from ui.view_models.markdown import Block, Code, Paragraph
-from ui.view_models.transcript import Message, Note, first_checkpoint, undone_of
+from ui.view_models.transcript import Message, Note, first_checkpoint
 
 Segment: TypeAlias = ProseView | CodeBlock
 
@@ -160,12 +160,14 @@ class MessageView(QWidget):
             view.show()
             self.height_changed.emit()
         self._noted = list(self.message.notes)
-        undone = undone_of(self._noted)
+        undone = self.message.undone
         for view, below in zip_longest(self._notes, self._notes[1:]):
             if not isinstance(view, ApprovalCard):
                 view.show_undone(undone)
             if isinstance(view, ToolCard):
                 view.show_waiting(isinstance(below, ApprovalCard))
+            if isinstance(view, NoteLine):
+                view.show_again(self.message.offers_again)
         checkpoint = first_checkpoint(self._noted)
         self.undo_button.setVisible(bool(checkpoint) and not self.message.live)
         self.undo_button.setEnabled(checkpoint not in undone)
@@ -181,7 +183,14 @@ class MessageView(QWidget):
             view.answered.connect(self.approval_answered)
         else:
             view.restore_wanted.connect(self.restore_wanted)
+        if isinstance(view, NoteLine):
+            view.again_wanted.connect(self._ask_again)
         return view
+
+    def _ask_again(self) -> None:
+        """The focus of the button, which goes, stays in the message."""
+        self.setFocus()
+        self.again_wanted.emit(self.message.node_id)
 
     def _replace_note(self, at: int, view: NoteView) -> None:
         """The focus of what goes stays in the message."""

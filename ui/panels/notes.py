@@ -8,25 +8,26 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from growbox_app.api import Approval, Problem, ToolCalled, ToolStarted
+from growbox_app.api import Approval, ApprovalEnded, Problem, ToolCalled, ToolStarted
 from ui.icons import icon
 from ui.panels.approval_card import ApprovalCard
 from ui.panels.controls import ICON_PIXELS, IconButton, QuietLabel, TextButton
 from ui.panels.tool_card import ToolCard
 from ui.view_models import wording
-from ui.view_models.transcript import ApprovalOver, Note, Restored
+from ui.view_models.transcript import Note, Restored
 
 
 class NoteLine(QWidget):
     """One honest line: how an approval ended, what was undone, or trouble with what to do about it.
 
-    Signals: `restore_wanted(str checkpoint, bool force)`.
+    Signals: `restore_wanted(str checkpoint, bool force)`, `again_wanted()`.
     """
 
     restore_wanted = Signal(object, bool)
+    again_wanted = Signal()
 
     def __init__(
-        self, note: Problem | ApprovalOver | Restored, parent: QWidget | None = None
+        self, note: Problem | ApprovalEnded | Restored, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._note = note
@@ -48,6 +49,11 @@ class NoteLine(QWidget):
         self.restore_button: TextButton | None = None
         if isinstance(note, Restored):
             self._offer(note, row)
+        self.again_button: TextButton | None = None
+        if isinstance(note, ApprovalEnded) and note.by == "exit":
+            self.again_button = TextButton("agent.again")
+            self.again_button.clicked.connect(self.again_wanted)
+            row.addWidget(self.again_button, 0, Qt.AlignmentFlag.AlignTop)
         self.retranslate()
         self.restyle()
 
@@ -75,6 +81,11 @@ class NoteLine(QWidget):
             checkpoint = note.report.undo_id if note.report.is_done else note.checkpoint
             self.restore_button.setEnabled(checkpoint not in undone)
 
+    def show_again(self, offered: bool) -> None:
+        """Takes whether the question can be asked again."""
+        if self.again_button is not None:
+            self.again_button.setVisible(offered)
+
     def retranslate(self) -> None:
         """Says the line again."""
         self._words.setText(wording.note(self._note))
@@ -85,7 +96,7 @@ class NoteLine(QWidget):
         name, token = "rotate-ccw", "muted"
         if isinstance(self._note, Problem):
             name, token = "circle-alert", "danger_text"
-        elif isinstance(self._note, ApprovalOver):
+        elif isinstance(self._note, ApprovalEnded):
             name = "check" if self._note.allowed else "x"
         self._picture.setPixmap(icon(name, token).pixmap(ICON_PIXELS, ICON_PIXELS))
 

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from growbox_app.api import SearchHit
+from growbox_app.library_face import SearchHit
 from growbox_app.text import tr
 from memory.values import Conversation, ConversationId, Project, ProjectId
 from ui.icons import icon

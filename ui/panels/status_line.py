@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from growbox_app.api import EnginePhase, EngineStatus, Progress
 from growbox_app.text import tr
 from memory.values import Statistics
-from ui.panels.controls import ElidedLabel, IconButton, QuietLabel
+from ui.icons import icon
+from ui.panels.controls import ICON_PIXELS, ElidedLabel, IconButton, QuietLabel
 from ui.view_models import wording
 
 _LOADING = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.RESTARTING)
 
 
 class StatusLine(QFrame):
-    """Engine · background · health. Signals: `rest_wanted()` when the background is clicked."""
+    """Engine · background · tasks · health.
+
+    Signals: `rest_wanted()` when the background is clicked, `tasks_wanted()` when the background tasks are.
+    """
 
     rest_wanted = Signal()
+    tasks_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -36,6 +41,10 @@ class StatusLine(QFrame):
         self._background = QPushButton()
         self._background.setProperty("kind", "status")
         self._background.clicked.connect(self.rest_wanted)
+        self.tasks_button = QPushButton()
+        self.tasks_button.setProperty("kind", "status")
+        self.tasks_button.setIconSize(QSize(ICON_PIXELS, ICON_PIXELS))
+        self.tasks_button.clicked.connect(self.tasks_wanted)
         self._server = QuietLabel(look="")
         self._message = ElidedLabel(look="danger")
         self._said: tuple[str, dict[str, object]] = ("", {})
@@ -44,13 +53,21 @@ class StatusLine(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
         row.setSpacing(12)
-        for widget in (self._engine, self._bar, self._server, self._background):
+        for widget in (
+            self._engine,
+            self._bar,
+            self._server,
+            self._background,
+            self.tasks_button,
+        ):
             row.addWidget(widget)
         row.addWidget(self._message, 1)
         row.addWidget(self._dismiss)
         row.addWidget(self._health)
         self._dismiss.clicked.connect(lambda: self.say(""))
+        self.show_tasks("")
         self.retranslate()
+        self.restyle()
 
     def show_engine(self, status: EngineStatus) -> None:
         """Shows the state of the model process."""
@@ -73,6 +90,14 @@ class StatusLine(QFrame):
             self._resting = words
             self.retranslate()
 
+    def show_tasks(self, words: str) -> None:
+        """Says how many background tasks run; the item is there only while there are words."""
+        self.tasks_button.setText(words)
+        self.tasks_button.setAccessibleName(words or tr("tasks.title"))
+        self.tasks_button.setAccessibleDescription(tr("tasks.tip"))
+        self.tasks_button.setToolTip(tr("tasks.tip"))
+        self.tasks_button.setVisible(bool(words))
+
     def show_progress(self, progress: Progress | None) -> None:
         """Shows a long step of the start."""
         self._progress = progress
@@ -90,10 +115,15 @@ class StatusLine(QFrame):
             self._engine.text(),
             self._server.text(),
             self._background.text(),
+            self.tasks_button.text(),
             self._message.text(),
             self._health.text(),
         )
         return " · ".join(part for part in parts if part)
+
+    def restyle(self) -> None:
+        """Draws the icon again."""
+        self.tasks_button.setIcon(icon("terminal"))
 
     def retranslate(self) -> None:
         """Says everything again."""

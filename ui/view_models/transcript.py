@@ -36,15 +36,6 @@ from ui.view_models.markdown import Block, Paragraph, Span, StreamingMarkdown, p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalOver:
-    """An approval that was answered, or not. `by` as in `ApprovalEnded`."""
-
-    approval: Approval
-    allowed: bool
-    by: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
     """A checkpoint was restored, or not, for conflicts. `again`: it undid an undoing, so the change is there again."""
 
@@ -53,7 +44,7 @@ class Restored:
     again: bool = False
 
 
-Note: TypeAlias = Problem | ToolStarted | ToolCalled | Approval | ApprovalOver | Restored
+Note: TypeAlias = Problem | ToolStarted | ToolCalled | Approval | ApprovalEnded | Restored
 """What stands under an answer, in order. A running call and an open approval are replaced, in their place, by how they ended."""
 
 
@@ -62,6 +53,8 @@ class Message:
     """One message as it is shown. `stream` is set while it is being written.
 
     `search` is the search of the past for an answer; `search_told` says whether it stands under the answer or in its trace only.
+    `undone` are the checkpoints of its notes that are undone now, as the assistant knows. `offers_again`: its question can be asked
+    again, where a note of how it ended says so.
     """
 
     node_id: NodeId
@@ -76,6 +69,8 @@ class Message:
     stream: StreamingMarkdown | None = None
     search: DeepSearch | None = None
     search_told: bool = False
+    undone: frozenset[str] = frozenset()
+    offers_again: bool = False
 
     @property
     def live(self) -> bool:
@@ -121,7 +116,7 @@ def message_of(
     memories: tuple[UsedMemory, ...] = (),
     stats: TurnStats | None = None,
     *,
-    calls: tuple[ToolCalled, ...] = (),
+    calls: tuple[ToolCalled | ApprovalEnded | Problem, ...] = (),
 ) -> Message:
     """A stored message as it is shown."""
     text, attachments = split_attachments(node)
@@ -151,28 +146,6 @@ def brings_back(notes: list[Note], checkpoint: str) -> bool:
     return any(not note.again for note in undoings if note.report.undo_id == checkpoint)
 
 
-def undone_of(notes: list[Note]) -> frozenset[str]:
-    """The checkpoints that are restored now: of a call and, with it, of those after it. Undoing that takes them out again."""
-    order = [note.checkpoint for note in notes if isinstance(note, ToolCalled) and note.checkpoint]
-    undone: set[str] = set()
-    changed_by: dict[str, tuple[set[str], set[str]]] = {}
-    for note in notes:
-        if not isinstance(note, Restored) or not note.report.is_done:
-            continue
-        gone, back = {note.checkpoint}, set[str]()
-        if note.checkpoint in changed_by:
-            back, again = changed_by[note.checkpoint]
-            gone |= again
-        elif note.checkpoint in order:
-            gone |= set(order[order.index(note.checkpoint) :])
-        gone -= undone
-        back = back & undone
-        undone = (undone | gone) - back
-        if note.report.undo_id:
-            changed_by[note.report.undo_id] = (gone, back)
-    return frozenset(undone)
-
-
 def first_checkpoint(notes: list[Note]) -> str:
     """What brings the project back to before an answer; empty when it changed nothing."""
     found = (note.checkpoint for note in notes if isinstance(note, ToolCalled) and note.checkpoint)
@@ -199,14 +172,14 @@ def _started(notes: list[Note], call_id: int) -> int | None:
 def _end_approval(notes: list[Note], event: ApprovalEnded) -> None:
     for at, note in enumerate(notes):
         if isinstance(note, Approval) and note.id == event.id:
-            notes[at] = ApprovalOver(approval=note, allowed=event.allowed, by=event.by)
+            notes[at] = event
 
 
 def _end_all(notes: list[Note]) -> None:
     """Nothing runs or waits behind the end of a turn, however it ended."""
     for at, note in enumerate(notes):
         if isinstance(note, Approval):
-            notes[at] = ApprovalOver(approval=note, allowed=False, by="stop")
+            notes[at] = note.ended("stop")
         elif isinstance(note, ToolStarted):
             notes[at] = ToolCalled(
                 call_id=note.call_id,
@@ -244,6 +217,8 @@ class Transcript:
         self, question: Node, answer_id: NodeId, attachments: tuple[Attachment, ...]
     ) -> Message:
         """Adds the stored question and an empty answer; returns the answer."""
+        for message in self.messages:
+            message.offers_again = False
         asked = message_of(question)
         asked.attachments = asked.attachments or attachments
         answer = Message(
@@ -296,6 +271,21 @@ class Transcript:
             self.messages[place].search = search
             self.messages[place].search_told = True
         return place
+
+    def checkpoints(self) -> frozenset[str]:
+        """What can be restored from it."""
+        return frozenset[str]().union(*(checkpoints_of(message.notes) for message in self.messages))
+
+    def take_undone(self, undone: frozenset[str]) -> None:
+        """Takes which of its checkpoints are undone now."""
+        for message in self.messages:
+            message.undone = undone & checkpoints_of(message.notes)
+
+    def offer_again(self, answer_id: NodeId, *, offered: bool) -> None:
+        """Says whether the question of an answer can be asked again."""
+        place = self.place_of(answer_id)
+        if place is not None:
+            self.messages[place].offers_again = offered
 
     def take_restored(self, checkpoint: str, report: RestoreReport) -> None:
         """A call, or the undoing of one, was undone: says so behind the notes of its answer."""

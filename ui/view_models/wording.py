@@ -8,6 +8,7 @@ from pathlib import Path
 
 from growbox_app.api import (
     Approval,
+    ApprovalEnded,
     EnginePhase,
     EngineStatus,
     JudgeSkill,
@@ -24,7 +25,7 @@ from growbox_app.problems import sentence
 from growbox_app.text import tr
 from memory.values import NodeKind, NodeStatus, Role, Statistics
 from ui.view_models.display import one_line, visible
-from ui.view_models.transcript import ApprovalOver, Message, Note, Restored
+from ui.view_models.transcript import Message, Note, Restored
 
 DAY_MS = 86_400_000
 PATHS_SHOWN = 4
@@ -257,17 +258,20 @@ def memory_figures(memory: UsedMemory) -> str:
 def tool_line(call: ToolCalled) -> str:
     """One quiet line about a tool call."""
     key = "answer.tool" if call.ok else "answer.tool_failed"
-    return tr(
-        key, name=named("tool", call.name), result=visible(call.result) or tr("answer.failed")
-    )
+    result = cut_off(call) or visible(call.result) or tr("answer.failed")
+    return tr(key, name=named("tool", call.name), result=result)
 
 
-def approval_line(over: ApprovalOver) -> str:
+def cut_off(call: ToolCalled) -> str:
+    """What a call that did not come to its end may have left; empty for one that did."""
+    return tr(f"agent.cut_off_{call.cut_off}") if call.cut_off else ""
+
+
+def approval_line(over: ApprovalEnded) -> str:
     """How an approval ended."""
-    approval = over.approval
     ending = "allowed" if over.allowed else "denied" if over.by == "user" else over.by
-    target = one_line(visible(approval.command or approval.arguments))
-    what = " ".join(part for part in (named("agent.verb", approval.executor), target) if part)
+    target = one_line(visible(over.what))
+    what = " ".join(part for part in (named("agent.verb", over.executor), target) if part)
     return tr(f"agent.approval_{ending}", what=what)
 
 
@@ -302,7 +306,7 @@ def note(entry: Note) -> str:
             return tr("phase.tool_running", name=named("tool", entry.name))
         case Approval():
             return tr("agent.approval_waits", what=named("agent.verb", entry.executor))
-        case ApprovalOver():
+        case ApprovalEnded():
             return approval_line(entry)
         case Restored():
             return restored_line(entry)

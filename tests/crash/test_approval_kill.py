@@ -1,0 +1,67 @@
+"""SIGKILL while an approval is open, and while what was allowed runs: the answer says which of both it was, and what was asked about."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from growbox_app.api import ApprovalEnded
+from growbox_app.assistant import GrowBox
+from memory.values import NodeStatus
+from tests.crash.approval_child import COMMAND
+from tests.fakes.application import run_application, scripted
+
+ROOT = Path(__file__).resolve().parents[2]
+TICK_S = 0.02
+WAIT_TICKS = 1_000
+
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL, and a POSIX shell"),
+]
+
+
+def killed(folder: Path, say: str) -> None:
+    """Kills the child once it has asked (`wait`), or once what was allowed runs (`yes`)."""
+    project = folder / "project"
+    project.mkdir()
+    words = [sys.executable, "-m", "tests.crash.approval_child", str(folder), say]
+    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "asked\n"
+    made = project / "made.txt"
+    for _ in range(WAIT_TICKS if say == "yes" else 5):
+        if made.exists():
+            break
+        threading.Event().wait(TICK_S)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait(10)
+    process.stdout.close()
+    for child in children:
+        child.kill()
+    psutil.wait_procs(children, timeout=10)
+    assert made.exists() == (say == "yes")
+
+
+@pytest.mark.parametrize(("say", "by"), [("wait", "exit"), ("yes", "user")])
+def test_an_answer_says_whether_the_kill_came_before_or_after_the_users_word(
+    tmp_path: Path, say: str, by: str
+) -> None:
+    killed(tmp_path, say)
+
+    async def body(app: GrowBox) -> None:
+        (conversation,) = await app.conversations()
+        answer = (await app.messages(conversation.id))[-1]
+        assert answer.status is NodeStatus.CANCELLED
+        (kept,) = app.calls_of(answer)
+        assert isinstance(kept, ApprovalEnded)
+        assert (kept.by, kept.allowed) == (by, say == "yes")
+        assert (kept.executor, kept.what) == ("shell", COMMAND)
+
+    run_application(lambda: scripted(tmp_path), body)
