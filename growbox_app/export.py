@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
 from growbox_app.agent.turn import decode_trace
+from growbox_app.api import ToolCalled
 from growbox_app.audit_log import redacted
 from growbox_app.text import tr
 from memory.values import Conversation, Node, NodeStatus, Project, Role
@@ -49,7 +50,9 @@ def _message(message: Node, zone: tzinfo | None) -> list[str]:
     who = tr("role.user") if message.role is Role.USER else tr("role.assistant")
     parts = [f"## {who} · {_when(message.created_at_ms, zone)}"]
     trace = decode_trace(message.trace)
-    parts += [f"- `{_line(call.name)}` {_line(call.arguments)} – {_came_to(call)}" for call in trace.calls]
+    parts += [
+        f"- `{_line(call.name)}` {_line(call.arguments)} – {_came_to(call)}" for call in trace.calls
+    ]
     parts.append(message.content.strip() or tr("export.empty"))
     if message.status in (NodeStatus.CANCELLED, NodeStatus.FAILED, NodeStatus.PARTIAL):
         parts.append(f"*({tr(f'answer.{message.status.value}')})*")
@@ -60,7 +63,9 @@ def _message(message: Node, zone: tzinfo | None) -> list[str]:
 
 
 def _came_to(call: ToolCalled) -> str:
-    return tr(f"agent.cut_off_{call.cut_off}") if call.cut_off else _line(call.result)
+    if call.cut_off:
+        return tr("agent.cut_off_exit" if call.cut_off == "exit" else "agent.cut_off_stop")
+    return _line(call.result)
 
 
 def _line(text: str) -> str:

@@ -26,7 +26,7 @@ from growbox_app.executors.text_files import read_bytes, text_file
 from growbox_app.paths import resources_path
 
 ANSWER_NOW = Move(may_call=False)
-ECHO_CHARACTERS, ECHO_CHARACTERS_MIN, ECHO_BYTES_MIN = 16, 3, 14
+ECHO_CHARACTERS, ECHO_MIN, ECHO_BYTES_MIN = 16, 2, 14
 _SHOWN = ("[", *(f"{number}|" for number in range(1, 10)))
 """How hints and lines of files begin as the model is shown them."""
 _SENTENCE = re.compile(r"[.!?。！？：:\n]\s*")
@@ -112,7 +112,8 @@ def echoes(language: str, key: str) -> tuple[str, ...]:
 def _begun(text: str) -> list[str]:
     """How sentences begin, as far as they are the hint's own."""
     parts = (part.split("{", 1)[0].strip() for part in _SENTENCE.split(text))
-    return [part[:ECHO_CHARACTERS] for part in parts if len(part) >= ECHO_CHARACTERS_MIN]
+    limit = ECHO_CHARACTERS
+    return [p[: limit if p.isascii() else limit // 2] for p in parts if len(p) > ECHO_MIN]
 
 
 def _is_long(words: str) -> bool:

@@ -171,6 +171,8 @@ class AgentLoop:
             await self._finish(turn, NodeStatus.FAILED, problem_of(error))
             raise
         finished = await self._finish(turn, status, problem)
+        for call in turn.cut_off():
+            yield call
         yield finished
 
     # -- the phases of a turn ---------------------------------------------------------------------

@@ -26,6 +26,10 @@ _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 _TRACED = re.compile(r'^(?:\s+File "[^"\n]+", line \d+.*\n\s+|>\s+)(\S.*)$', re.MULTILINE)
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ARROW = " → "
+_VALUE = re.compile(r"(?<![\w.])\d[\w.:%]*\w|(?<![\w.])\d")
+_LATIN = re.compile(r"[A-Za-z0-9][\w.:%+-]*\w|[0-9]", re.ASCII)
+_QUOTED = re.compile(r"""`([^`\n]+)`|"([^"\n]+)"|“([^”\n]+)”|「([^」\n]+)」""")
+_JOINED = re.compile(r"\b(?:and|also|both)\b|[、和并]|以及|同时|还有|[,，;；]\s*\S", re.IGNORECASE)
 _COMMENT = ("#", "//", "/*", "*", ";", "--", '"""', "'''")
 _SETTING = re.compile(r"""^\s*(?:[-*]\s+)?["']?([^\s"'=:：#;][^"'=:：]*?)["']?\s*[:=：]\s*\S""")
 _LOADED = {
@@ -131,6 +135,18 @@ def meant(wish: str, lines: Sequence[str], left: Collection[int]) -> frozenset[i
             shared[at] = len(wanted.intersection(content_terms(f"{setting.group(1)}\n{above}")))
     most = max(shared.values(), default=0)
     return frozenset(at for at, count in shared.items() if most and count == most)
+
+
+def values_in(wish: str) -> frozenset[str]:
+    """What a wish spells out: numbers, what is quoted, and in Chinese the words of another alphabet; small letters."""
+    found = [next(filter(None, groups), "") for groups in _QUOTED.findall(wish)]
+    found += _VALUE.findall(wish) if wish.isascii() else _LATIN.findall(wish)
+    return frozenset(value.lower() for value in found)
+
+
+def wants_several(wish: str) -> bool:
+    """Whether a wish joins one thing with another."""
+    return _JOINED.search(wish) is not None
 
 
 def only_match(text: str, files: Collection[str]) -> tuple[str, str, str] | None:

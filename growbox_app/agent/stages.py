@@ -36,6 +36,8 @@ from growbox_app.agent.readings import (
     printed,
     script_begins,
     tally,
+    values_in,
+    wants_several,
 )
 from growbox_app.agent.survey import PYTHON, Survey, is_test
 from growbox_app.executors.call_grammar import Narrowing, Passages
@@ -118,6 +120,7 @@ class Work:
     _taken_back: bool = False
     _vain: str = ""
     _printed: str = ""
+    _made: dict[str, None] = field(default_factory=dict)
     _whole: bool = True
     _failing: tuple[int, int] | None = None
     _suspects: frozenset[str] = frozenset()
@@ -313,6 +316,7 @@ class Work:
         """A file was changed: what it was before is not written again, and what follows from it is called."""
         self._changed[path] = None
         self._first.setdefault(path, before)
+        self._made[" ".join(call.arguments.get("new", "").split())] = None
         self._taken_back = False
         self._attempts.changed(call, path)
         self._last = None if before is None else (call, path, before)
@@ -406,7 +410,14 @@ class Work:
             return Stage.EDIT
         if kind is Kind.SCRIPT and not self._passed:
             return Stage.VERIFY
-        return Stage.ENOUGH if kind is Kind.CHANGE else Stage.ANSWER
+        return Stage.ENOUGH if kind is Kind.CHANGE and self._may_want_more() else Stage.ANSWER
+
+    def _may_want_more(self) -> bool:
+        """Whether a change of settings can be but a part of what was asked; what it names is there, before or since."""
+        values = values_in(self._wish)
+        there = "\n".join([*filter(None, self._first.values()), *self._made]).lower()
+        missing = any(value not in there for value in values)
+        return missing if values else wants_several(self._wish)
 
     def _needs_look(self) -> bool:
         """Nothing is known that could be changed, and there may be something."""
@@ -659,6 +670,7 @@ class Work:
             "failure": self._failure,
             "first": self._first_failure or self.request.text[:WISH_CHARACTERS_MAX],
             "printed": self._printed,
+            "lines": "`, `".join(line[:TRIED_CHARACTERS_MAX] for line in self._made),
             "changed": ", ".join(list(self._changed)[:OPENED_MAX]),
             "wanted": self._wanted(),
             "tried": " ".join(self._vain.split())[:TRIED_CHARACTERS_MAX],
@@ -695,11 +707,16 @@ class Work:
         if self._failed_checks or (self._changed and self._left):
             return "gave_up"
         if self._changed:
-            return "script_done" if self.request.kind is Kind.SCRIPT and self._printed else "done"
+            return self._done_sentence()
         if self.request.kind in CHANGING:
             return "unchanged"
         one = self._only is not None and self.request.kind is Kind.FIND
         return "find_only" if one else f"{self.request.kind.value}_enough"
+
+    def _done_sentence(self) -> str:
+        if self.request.kind is Kind.SCRIPT and self._printed:
+            return "done_script"
+        return "done_change" if self.request.kind is Kind.CHANGE and any(self._made) else "done"
 
     def _module(self) -> str:
         """How a test imports what was changed."""

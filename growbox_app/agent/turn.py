@@ -138,6 +138,10 @@ class Turn:
                 self._keep_approval(replace(ended, by="stop"))
         self.deeds = [replace(d, cut_off="stop") if d.cut_off else d for d in self.deeds]
 
+    def cut_off(self) -> tuple[ToolCalled, ...]:
+        """The calls that did not come to their end, though the turn did: the reader has seen them begin only."""
+        return tuple(deed for deed in self.deeds if deed.cut_off)
+
     def _keep_call(self, call: ToolCalled) -> None:
         """As much of its output as is kept; its end in the place of its beginning."""
         if self.deeds and self.deeds[-1].cut_off and self.deeds[-1].call_id == call.call_id:
@@ -253,8 +257,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
         for call in self.calls:
             kept += [call, *(ended for ended in self.approvals if ended.call_id == call.call_id)]
         kept += [ended for ended in self.approvals if ended not in kept]
+        end = len(kept)
         for notice in reversed(self.notices):  # from the end: the places before it stay as they are
-            told = Told(code=notice, after=len(kept)) if isinstance(notice, str) else notice
+            told = Told(code=notice, after=end) if isinstance(notice, str) else notice
             problem = told.problem()
             if problem is not None:
                 kept.insert(told.after, problem)

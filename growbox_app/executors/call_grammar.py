@@ -86,11 +86,12 @@ def answer_grammar(lead: str = "", echoes: Collection[str] = (), *, call: str = 
     """GBNF of an answer that is not blank.
 
     Args:
-        lead: the words that it begins with.
+        lead: the words that it begins with; a whole sentence may be all of it.
         echoes: no sentence behind them begins like one of these: what the model was told is no answer.
         call: GBNF of a call, which may stand in its place or end it.
     """
-    first = f"{_opening(lead)} ([ \\n]? first | pause)" if lead else "first"
+    may = "?" if lead.endswith((".", "。")) else ""
+    first = f"{_opening(lead)} ([ \\n]? first | pause){may}" if lead else "first"
     rules = [f"root ::= {first}", *_sentence_starts(echoes), *_SENTENCES]
     if not call:
         return "\n".join([*rules, "tool ::= [\\x00]"])

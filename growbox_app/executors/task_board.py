@@ -1,7 +1,7 @@
 """Commands that run in the background of a conversation: a bounded number, each with a sign by which it counts as done.
 
-Event-loop thread. A task ends with the application (`processes.py`), by `task_wait` with stop, by the user, or by itself. Tasks of one
-conversation are not seen from another; the user sees all (`growbox_app/task_room.py`).
+Event-loop thread. A task ends with the application (`processes.py`), by `task_wait` with stop, by the user, by itself, or when its
+conversation is deleted. Tasks of one conversation are not seen from another; the user sees all (`growbox_app/task_room.py`).
 """
 
 from __future__ import annotations

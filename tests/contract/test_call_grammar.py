@@ -328,6 +328,7 @@ class TestGrammar:
         ):
             assert not accepts(vocabulary, grammar, "Done:" + text), text
         assert accepts(vocabulary, answer_grammar("", ("Now",)), "No. It is `x`")
+        assert accepts(vocabulary, answer_grammar("It printed `1`.", ("Now",)), "It printed `1`.")
         assert not accepts(vocabulary, answer_grammar("", ("Now",)), "Now.")
 
     def test_an_answer_may_be_or_end_in_a_call(self, vocabulary: Any) -> None:

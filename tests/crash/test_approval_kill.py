@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from growbox_app.api import ApprovalEnded
+from growbox_app.api import ApprovalEnded, ToolCalled
 from growbox_app.assistant import GrowBox
 from memory.values import NodeStatus
 from tests.crash.approval_child import COMMAND
@@ -59,7 +59,8 @@ def test_an_answer_says_whether_the_kill_came_before_or_after_the_users_word(
         (conversation,) = await app.conversations()
         answer = (await app.messages(conversation.id))[-1]
         assert answer.status is NodeStatus.CANCELLED
-        (kept,) = app.calls_of(answer)
+        *begun, kept = app.calls_of(answer)
+        assert [isinstance(call, ToolCalled) for call in begun] == [True] * (say == "yes")
         assert isinstance(kept, ApprovalEnded)
         assert (kept.by, kept.allowed) == (by, say == "yes")
         assert (kept.executor, kept.what) == ("shell", COMMAND)

@@ -162,7 +162,7 @@ class ScriptedAssistant:
         self._sequence = 0
         self._nodes: dict[NodeId, Node] = {}
         self._traces: dict[NodeId, tuple[tuple[UsedMemory, ...], TurnStats]] = {}
-        self._calls: dict[NodeId, list[ToolCalled | ApprovalEnded]] = {}
+        self._calls: dict[NodeId, list[ToolCalled | ApprovalEnded | Problem]] = {}
         self._checkpoints: dict[str, Taken] = {}
         self._conversations: dict[ConversationId, Conversation] = {}
         self._projects: dict[ProjectId, Project] = {}

@@ -1,4 +1,4 @@
-"""The cards of an answer after the window was closed and opened again: what was undone, what was allowed, what was cut off."""
+"""The cards of an answer after the window was closed and opened again: what was undone, allowed or cut off, and what trouble there was."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from growbox_app.api import ToolCalled
+from growbox_app.api import ApprovalEnded, Problem, ProblemCode, ToolCalled
 from growbox_app.text import tr
 from memory.values import NodeStatus, Role
 from tests.fakes.assistant import ScriptedAssistant
@@ -20,6 +20,10 @@ from tests.gui.test_approvals import EDIT, asked, called, edit_approval, found, 
 from ui.panels.notes import NoteLine
 from ui.panels.tool_card import ToolCard
 
+CUT_OFF = {
+    "en": "GrowBox ended while this ran; a part of it may have been done.",
+    "zh": "执行过程中 GrowBox 退出了，可能已完成其中一部分。",
+}
 SAID = "GrowBox ended while it waited for your decision, and nothing of this was done: Edit src/loader.py"
 
 
@@ -111,14 +115,15 @@ async def test_what_the_user_said_stands_behind_its_call_as_before(
 
 
 # -- cut off ----------------------------------------------------------------------------------
-def killed(desk: Desk) -> None:
-    """What the store has of an answer whose approval was open when GrowBox was killed."""
+def killed(desk: Desk, *kept: ToolCalled | ApprovalEnded) -> None:
+    """What the store has of an answer when GrowBox was killed; without `kept`, while its approval was open."""
     assistant = desk.assistant
     conversation = assistant.add_conversation("Loader", [("Fix the loader", "")])
     desk.state.keep_last_conversation(conversation.id)
     answer = [n for n in assistant._nodes.values() if n.conversation_id == conversation.id][-1]
     assert answer.role is Role.ASSISTANT
-    assistant.add_calls(answer.id, edit_approval().ended("exit"), status=NodeStatus.CANCELLED)
+    notes = kept or (edit_approval().ended("exit"),)
+    assistant.add_calls(answer.id, *notes, status=NodeStatus.CANCELLED)
 
 
 async def test_an_approval_that_a_kill_cut_off_is_named_and_can_be_asked_again(
@@ -181,3 +186,63 @@ async def test_an_answer_wished_again_and_taken_back_is_offered_again(
     assert not line.again_button.isHidden()
     await assistant.stop()
     await desk.settle()
+
+
+RAN = ToolCalled(
+    call_id=1,
+    name="shell",
+    arguments="make all " + "LONG=1 " * 60,
+    result="",
+    ok=False,
+    checkpoint="k1",
+    cut_off="exit",
+)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_a_call_that_a_kill_cut_off_says_so_and_is_undone(
+    desk: Desk, assistant: ScriptedAssistant, language: str
+) -> None:
+    await assistant.change_setting("general.language", language)
+    killed(desk, RAN, edit_approval().ended("user", allowed=True))
+    await desk.open()
+    (card,) = found(desk, ToolCard)
+    said = card._cut_off
+    assert said.text() == CUT_OFF[language]
+    assert said.isVisible()
+    assert card.rect().contains(said.geometry())
+    assert said.height() >= said.heightForWidth(said.width())
+    assert card._target.text().startswith("make all LONG=1")
+    assert card._target.text().endswith("…")  # and with it all that came behind
+    assert CUT_OFF[language].rstrip(".。") in card.accessibleName()
+    assert CUT_OFF[language].rstrip(".。") in desk.window.conversation_panel.transcript_text()
+    assert not card.fold_button.isVisible()
+    card.toggle()
+    assert not card.unfolded
+    assert newest(desk).undo_button.isEnabled()
+    QTest.mouseClick(card.undo_button, Qt.MouseButton.LeftButton)
+    await desk.settle()
+    assert assistant.restored == [("k1", False)]
+    assert card.undo_button.text() == tr("agent.undone")
+    assert not newest(desk).undo_button.isEnabled()
+
+
+async def test_a_call_that_had_its_end_says_nothing_of_the_kind(desk: Desk) -> None:
+    card = await called(desk, EDIT)
+    assert not card._cut_off.isVisible()
+    assert card.fold_button.isVisible()
+
+
+# -- trouble ----------------------------------------------------------------------------------
+async def test_trouble_stands_in_its_place_as_it_was_told(desk: Desk, tmp_path: Path) -> None:
+    fields = {"host": "example.org", "tokens": "4,096"}
+    desk.assistant.notices += [
+        Problem(code=ProblemCode.ENGINE_RESTARTED, detail="signal 11"),
+        Problem(code=ProblemCode.ENDPOINT_SHORTENED, fields=fields),
+    ]
+    await called(desk, EDIT)
+    live = desk.window.conversation_panel.transcript_text()
+    assert "was started again" in live
+    assert "example.org holds only 4,096 tokens" in live
+    async with restarted(desk, tmp_path) as again:
+        assert again.window.conversation_panel.transcript_text() == live

@@ -78,13 +78,19 @@ class World:
         assert event == TasksChanged()
         self.told += 1
 
-    def start(self, command: str, sign: tuple[DoneWhen, str] = (DoneWhen.EXIT, "")) -> Task:
+    def start(
+        self,
+        command: str,
+        sign: tuple[DoneWhen, str] = (DoneWhen.EXIT, ""),
+        *,
+        conversation: str = "c",
+    ) -> Task:
         """What `task_start` does."""
         return self.board.start(
             shell_words(command, self.root),
             self.root,
             shown=command,
-            conversation_id=ConversationId("c"),
+            conversation_id=ConversationId(conversation),
             sign=sign,
         )
 
@@ -257,6 +263,31 @@ def test_all_are_stopped_and_those_that_were_over_stay_as_they_were(root: Path) 
             TaskState.ENDED
         ]
         await until(lambda: not pids_in(root))
+
+    run_world(root, body)
+
+
+def test_the_tasks_of_a_forgotten_conversation_end_and_leave_the_list(root: Path) -> None:
+    async def body(world: World) -> None:
+        for command in (STUBBORN, "echo up; exit 5", STUBBORN):
+            world.start(command, conversation="gone")
+        world.start(STUBBORN, conversation="kept")
+        for number in (1, 2, 3, 4):
+            await world.said(number, "up")
+        await until(lambda: world.task(2).state is TaskState.ENDED)
+        world.room.stop(3)
+        await until(lambda: world.task(3).state is TaskState.STOPPING)
+        told = world.told
+        await world.room.forget(ConversationId("gone"))
+        assert [task.number for task in world.room.listed()] == [4]
+        assert world.task(4).state is TaskState.RUNNING
+        assert world.told > told
+        assert world.room.output(1) == TaskOutput()
+        world.board.stop(world.board.after(3)[0])
+        await until(lambda: not pids_in(root))
+        told = world.told
+        await world.room.forget(ConversationId("gone"))
+        assert world.told == told
 
     run_world(root, body)
 

@@ -67,7 +67,8 @@ def test_the_file_says_who_said_what_when_and_why():
         conversation_id=None,
     )
     call = ToolCalled(name="shell", arguments="pytest -q", result="2 passed", ok=True)
-    trace = encode_trace(Trace(memories=(memory,), calls=(call,)))
+    cut = ToolCalled(name="shell", arguments="make", result="", ok=False, cut_off="exit")
+    trace = encode_trace(Trace(memories=(memory,), calls=(call, cut)))
     messages = (
         node(Role.USER, "Why does CI fail?"),
         node(Role.ASSISTANT, "# The key\n\nIt changed.", trace=trace),
@@ -82,6 +83,7 @@ def test_the_file_says_who_said_what_when_and_why():
         "Why does CI fail?\n\n"
         "## GrowBox · 2025-11-03 14:42\n\n"
         "- `shell` pytest -q – 2 passed\n\n"
+        "- `shell` make – GrowBox ended while this ran; a part of it may have been done.\n\n"
         "# The key\n\nIt changed.\n\n"
         "> Memories used: cache notes\n\n"
         "## GrowBox · 2025-11-03 14:42\n\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from growbox_app.library_face import ForgetState
 from growbox_app.projects import FolderLevel
 from growbox_app.relay import AskRelay, export_of
 from growbox_app.safety.values import Mode
+from growbox_app.task_face import TaskState
 from memory.values import ConversationId
 from tests.fakes.application import Body, ask, run_application, scripted
 
@@ -83,6 +85,40 @@ def test_a_deleted_conversation_is_in_no_byte_of_the_data_folder(tmp_path):
     run(tmp_path, body)
     assert left_in(tmp_path / "data") == []
     assert (folder / "elstern.txt").is_file(), "the user's own files are theirs"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a command for a Unix shell")
+def test_the_background_tasks_of_a_deleted_conversation_are_stopped_and_not_listed(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+
+    async def start(app: GrowBox) -> ConversationId:
+        project = await app.open_project(folder)
+        wish = {"name": "task_start", "arguments": {"command": "echo Aldermoor; sleep 300"}}
+        conversation = None
+        request = AskRequest(text=f"call:{json.dumps(wish)}", project_id=project.id)
+        async for event in app.ask(request):
+            conversation = getattr(event, "conversation", conversation)
+            if isinstance(event, ApprovalAsked):
+                app.answer_approval(ApprovalAnswer(id=event.approval.id, allowed=True))
+        assert conversation is not None
+        return conversation.id
+
+    async def body(app: GrowBox) -> None:
+        gone, kept = await start(app), await start(app)
+        tasks = app.background_tasks
+        (of_gone,) = app._board.of(gone)
+        await app.library.forget(gone)
+        await until(lambda: app.library.forgettings()[-1].state is ForgetState.DONE)
+        assert of_gone.command.code() is not None
+        assert [(task.conversation_id, task.state) for task in tasks.listed()] == [
+            (kept, TaskState.RUNNING)
+        ]
+        await app.library.forget(kept)
+        await app.library.keep(kept)
+        assert [task.state for task in tasks.listed()] == [TaskState.RUNNING]
+
+    run(tmp_path, body, undo_s=0.3)
 
 
 def test_it_can_be_taken_back(tmp_path):

@@ -18,6 +18,8 @@ from growbox_app.agent.readings import (
     printed,
     script_begins,
     tally,
+    values_in,
+    wants_several,
 )
 
 
@@ -89,6 +91,21 @@ def test_one_line_that_was_printed_is_known() -> None:
     assert printed("exit code 0\n137\n") == "137"
     assert printed("exit code 0\n1\n2\n") == ""
     assert printed("exit code 0\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("wish", "values", "several"),
+    [
+        ("Set the pool size to 12", {"12"}, False),
+        ('Set host to "db.local" and port to 5433', {"db.local", "5433"}, True),
+        ("把日志级别改成 debug", {"debug"}, False),
+        ("超时设为 45 秒，重试改成 3 次", {"45", "3"}, True),
+        ("Write the name of our release into it", set(), False),
+    ],
+)
+def test_a_wish_spells_out_values(wish: str, values: set[str], several: bool) -> None:
+    assert values_in(wish) == values
+    assert wants_several(wish) is several
 
 
 def test_of_two_settings_the_one_is_meant_that_is_left() -> None:

@@ -453,6 +453,21 @@ def test_a_failure_names_the_code_that_is_likely_wrong() -> None:
     assert passages.in_block
 
 
+def test_a_change_is_done_when_all_that_was_named_is_there() -> None:
+    text = "# seconds\ntimeout = 12\nretries = 1\n"
+    work = work_on("Set the timeout in area.py from 12 to 30 and the retries to 5")
+    known_calls(work)
+    read(work, "pkg/area.py", text)
+    edited(work, "pkg/area.py", old="timeout = 12", new="timeout = 30", before=text)
+    assert work.stage is Stage.ENOUGH  # 5 is nowhere yet
+    before = text.replace("12", "30")
+    edited(work, "pkg/area.py", old="retries = 1", new="retries = 5", before=before)
+    assert work.stage is Stage.ANSWER
+    key, fields = work.hint()
+    assert key == "done_change"
+    assert fields["lines"] == "timeout = 30`, `retries = 5"
+
+
 def test_a_direction_that_failed_twice_is_left() -> None:
     work = work_on("Fix the failing test")
     known_calls(work)

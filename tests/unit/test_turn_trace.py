@@ -1,26 +1,56 @@
-"""What is stored with an answer about its calls: how the user's consent ended, also where the turn ended first; old traces load."""
+"""What is stored with an answer about its calls, and when: consent, a call that runs, trouble, also where the turn ended first.
+
+Old traces load.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
-from growbox_app.agent.turn import ASKED_CHARACTERS, Trace, decode_trace, encode_trace
+import pytest
+
+from growbox_app.agent.hands import Deed
+from growbox_app.agent.outcomes import Outcomes
+from growbox_app.agent.protocol import ToolCall
+from growbox_app.agent.turn import ASKED_CHARACTERS, Trace, Turn, decode_trace, encode_trace
 from growbox_app.api import (
     Approval,
     ApprovalAnswer,
     ApprovalAsked,
     ApprovalEnded,
     AskRequest,
+    Notice,
+    Problem,
+    ProblemCode,
     ToolCalled,
+    TurnEvent,
+    TurnFinished,
 )
 from growbox_app.assistant import GrowBox
-from memory.values import NodeStatus
-from tests.unit.test_hands import EDIT, call, no, project, run, yes
+from growbox_app.executors.base import CallContext
+from memory.errors import StorageError
+from memory.values import (
+    Conversation,
+    ConversationId,
+    Node,
+    NodeId,
+    NodeKind,
+    NodeStatus,
+    Role,
+)
+from tests.unit.test_hands import EDIT, TEXT, call, no, project, run, yes
 
 __all__ = ["project"]
+
+WAIT_S = 10
+Store = Callable[[ToolCalled], Awaitable[None]]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="commands for a Unix shell")
 
 
 def ended(call_id: int, number: int) -> ApprovalEnded:
@@ -31,7 +61,7 @@ def ended_call(call_id: int) -> ToolCalled:
     return ToolCalled(name="shell", arguments="make", result="", ok=True, call_id=call_id)
 
 
-async def stored(app: GrowBox) -> tuple[ToolCalled | ApprovalEnded, ...]:
+async def stored(app: GrowBox) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
     (conversation,) = await app.conversations()
     return app.calls_of((await app.messages(conversation.id))[-1])
 
@@ -40,13 +70,13 @@ def test_a_trace_from_before_has_calls_and_no_approvals() -> None:
     old = json.loads(encode_trace(Trace(calls=(ended_call(0), ended_call(0)))))
     del old["approvals"]
     trace = decode_trace(json.dumps(old))
-    assert trace.calls_and_approvals() == (ended_call(0), ended_call(0))
+    assert trace.notes() == (ended_call(0), ended_call(0))
 
 
 def test_each_call_stands_before_its_approvals_and_one_that_never_ended_at_the_end() -> None:
     approvals = (ended(1, 1), ended(2, 2), ended(2, 3), ended(4, 4))
     trace = Trace(calls=(ended_call(1), ended_call(2), ended_call(3)), approvals=approvals)
-    assert decode_trace(encode_trace(trace)).calls_and_approvals() == (
+    assert decode_trace(encode_trace(trace)).notes() == (
         ended_call(1),
         ended(1, 1),
         ended_call(2),
@@ -66,6 +96,7 @@ def test_what_the_user_said_is_stored_as_it_was_told(tmp_path: Path, project: Pa
 
     async def second(app: GrowBox) -> None:
         done, over = await stored(app)
+        assert isinstance(done, ToolCalled)
         assert isinstance(over, ApprovalEnded)
         assert [over, done] == told
         assert (over.executor, over.by, over.allowed) == ("file_edit", "user", False)
@@ -82,7 +113,7 @@ def test_a_yes_is_stored_before_anything_runs(tmp_path: Path, project: Path) -> 
         seen: list[str] = []
         async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=opened.id)):
             if isinstance(event, ApprovalAsked | ApprovalEnded):
-                (kept,) = await stored(app)
+                (kept,) = await stored(app)  # and no call: nothing has begun
                 assert isinstance(kept, ApprovalEnded)
                 seen.append(kept.by)
                 assert "two" in (project / "a.txt").read_text(encoding="utf-8")
@@ -154,3 +185,249 @@ def test_a_question_that_was_cut_off_can_be_asked_again(tmp_path: Path, project:
         assert "two" not in (project / "a.txt").read_text(encoding="utf-8")
 
     run(tmp_path, body)
+
+
+# -- a call that runs -------------------------------------------------------------------------
+GO = "while [ ! -e go ]; do sleep 0.02; done"
+CUT = f"echo half > a.txt; touch there; {GO}"
+
+
+async def shell(app: GrowBox, folder: Path, command: str, events: list[TurnEvent]) -> None:
+    """A turn whose model runs a command, to which the user says yes."""
+    opened = await app.open_project(folder)
+    wish = json.dumps({"name": "shell", "arguments": {"command": command}})
+    async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=opened.id)):
+        events.append(event)
+        if isinstance(event, ApprovalAsked):
+            app.answer_approval(yes(event.approval))
+
+
+async def until_there(folder: Path) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not (folder / "there").exists():
+            await asyncio.sleep(0.01)
+
+
+def check_undone(tmp_path: Path, project: Path, *, cut_off: str) -> None:
+    """After a restart the call is there with the way back."""
+
+    async def body(app: GrowBox) -> None:
+        kept, _ = await stored(app)
+        assert isinstance(kept, ToolCalled)
+        assert (kept.ok, kept.cut_off) == (False, cut_off)
+        assert (await app.restore(kept.checkpoint)).is_done
+        assert (project / "a.txt").read_text(encoding="utf-8") == TEXT
+        assert not (project / "there").exists()
+
+    run(tmp_path, body)
+
+
+@posix
+def test_a_call_is_stored_as_begun_while_it_runs_and_then_as_it_ended(
+    tmp_path: Path, project: Path
+) -> None:
+    async def body(app: GrowBox) -> None:
+        events: list[TurnEvent] = []
+        async with asyncio.TaskGroup() as group:
+            group.create_task(shell(app, project, CUT, events))
+            await until_there(project)
+            begun, said = await stored(app)
+            assert isinstance(begun, ToolCalled)
+            assert (begun.name, begun.arguments) == ("shell", CUT)
+            assert (begun.cut_off, begun.ok, begun.result) == ("exit", False, "")
+            assert isinstance(said, ApprovalEnded)
+            (project / "go").touch()
+        (done,) = [event for event in events if isinstance(event, ToolCalled)]
+        assert (done.cut_off, done.ok, done.checkpoint) == ("", True, begun.checkpoint)
+        assert await stored(app) == (done, said)
+
+    run(tmp_path, body)
+
+
+@posix
+def test_a_call_that_the_user_stopped_is_undone_after_a_restart(
+    tmp_path: Path, project: Path
+) -> None:
+    async def body(app: GrowBox) -> None:
+        events: list[TurnEvent] = []
+        async with asyncio.TaskGroup() as group:
+            group.create_task(shell(app, project, CUT, events))
+            await until_there(project)
+            await app.stop()
+        (done,) = [event for event in events if isinstance(event, ToolCalled)]
+        assert done.checkpoint
+        kept, _ = await stored(app)
+        assert kept == done
+
+    run(tmp_path, body)
+    check_undone(tmp_path, project, cut_off="")
+
+
+@posix
+def test_a_call_whose_turn_was_cancelled_under_it_says_so_and_is_undone(
+    tmp_path: Path, project: Path
+) -> None:
+    async def body(app: GrowBox) -> None:
+        asking = asyncio.get_running_loop().create_task(shell(app, project, CUT, []))
+        await until_there(project)
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+        kept, _ = await stored(app)
+        assert isinstance(kept, ToolCalled)
+        assert kept.cut_off == "stop"
+
+    run(tmp_path, body)
+    check_undone(tmp_path, project, cut_off="stop")
+
+
+def test_a_call_under_which_the_turn_failed_is_told_as_it_is_stored(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise StorageError("full", tmp_path)
+
+    async def body(app: GrowBox) -> None:
+        monkeypatch.setattr(Outcomes, "keep", full)
+        events = await call(app, project, "file_edit", EDIT, yes)
+        end = events[-1]
+        assert isinstance(end, TurnFinished)
+        assert end.problem is not None
+        assert end.problem.code is ProblemCode.DISK_FULL
+        (done,) = [event for event in events if isinstance(event, ToolCalled)]
+        assert (done.cut_off, bool(done.checkpoint)) == ("stop", True)
+        kept, _, problem = await stored(app)
+        assert (kept, problem) == (done, end.problem)
+        assert (project / "a.txt").read_text(encoding="utf-8") != TEXT
+        assert (await app.restore(done.checkpoint)).is_done
+        assert (project / "a.txt").read_text(encoding="utf-8") == TEXT
+
+    run(tmp_path, body)
+
+
+async def deed_of(app: GrowBox, folder: Path, wish: ToolCall, store: Store) -> Deed:
+    """A call that needs no consent, outside of any turn."""
+    opened = await app.open_project(folder)
+    scene = CallContext(
+        conversation_id=ConversationId("c"),
+        project_id=opened.id,
+        exclude=frozenset(),
+        resident=frozenset(),
+        workspace=await app._library.workspace(opened.id),
+    )
+    registry = app._registry().for_window(16384, in_project=True)
+    return Deed(id=1, call=wish, registry=registry, scene=scene, answer_id=NodeId("n"), store=store)
+
+
+def test_only_what_changes_something_is_stored_as_begun_and_once(
+    tmp_path: Path, project: Path
+) -> None:
+    async def body(app: GrowBox) -> None:
+        begun: list[ToolCalled] = []
+
+        async def store(call: ToolCalled) -> None:
+            assert (project / "a.txt").read_text(encoding="utf-8") == TEXT
+            begun.append(call)
+
+        wishes = (
+            ToolCall(name="file_read", arguments={"path": "a.txt"}),
+            ToolCall(name="code_search", arguments={"pattern": "two"}),
+            ToolCall(name="file_edit", arguments=EDIT),
+        )
+        for wish in wishes:
+            deed = await deed_of(app, project, wish, store)
+            events = [event async for event in app._hands().perform(deed)]
+            assert isinstance(events[-1], ToolCalled)
+            assert events[-1].ok
+        assert [(call.name, call.cut_off) for call in begun] == [("file_edit", "exit")]
+        assert begun[0].checkpoint
+
+    run(tmp_path, body, agent__mode="auto")
+
+
+def test_what_cannot_be_stored_as_begun_does_not_run(tmp_path: Path, project: Path) -> None:
+    async def body(app: GrowBox) -> None:
+        async def store(_: ToolCalled) -> None:
+            raise StorageError("full", tmp_path)
+
+        wish = ToolCall(name="file_edit", arguments=EDIT)
+        deed = await deed_of(app, project, wish, store)
+        with pytest.raises(StorageError):
+            async for _ in app._hands().perform(deed):
+                pass
+        assert (project / "a.txt").read_text(encoding="utf-8") == TEXT
+        assert await app._checkpoints.diff(deed.checkpoint) == ()
+
+    run(tmp_path, body, agent__mode="auto")
+
+
+def test_a_call_that_the_store_has_as_begun_reads_as_cut_off_and_old_ones_do_not() -> None:
+    begun = replace(ended_call(1), ok=False, checkpoint="k1", cut_off="exit")
+    written = encode_trace(Trace(calls=(begun,)))
+    assert decode_trace(written).notes() == (begun,)
+    old = json.loads(written)
+    del old["calls"][0]["cut_off"]
+    assert decode_trace(json.dumps(old)).notes() == (replace(begun, cut_off=""),)
+
+
+# -- trouble ----------------------------------------------------------------------------------
+RESTARTED = Problem(code=ProblemCode.ENGINE_RESTARTED)
+SHORTENED = Problem(
+    code=ProblemCode.ENDPOINT_SHORTENED, fields={"host": "h", "tokens": "4,096"}, detail="d"
+)
+
+
+def a_turn() -> Turn:
+    conversation = Conversation(
+        id=ConversationId("c"), title="", project_id=None, created_at_ms=0, updated_at_ms=0
+    )
+    node = Node(
+        id=NodeId("n"), seq=1, kind=NodeKind.MESSAGE, role=Role.USER, content="q", created_at_ms=0
+    )
+    return Turn(conversation=conversation, question=node, answer=node, cancelled=asyncio.Event())
+
+
+def test_trouble_stands_where_it_was_told() -> None:
+    turn = a_turn()
+    turn.tell(RESTARTED)
+    turn.keep(replace(ended_call(1), ok=False, cut_off="exit"))
+    turn.keep(ended_call(1))
+    turn.keep(ended(1, 1))
+    turn.tell(SHORTENED)
+    turn.tell(RESTARTED)
+    turn.keep(ended_call(2))
+    turn.tell(SHORTENED)
+    assert decode_trace(encode_trace(turn.trace())).notes() == (
+        RESTARTED,
+        ended_call(1),
+        ended(1, 1),
+        SHORTENED,
+        RESTARTED,
+        ended_call(2),
+        SHORTENED,
+    )
+
+
+def test_trouble_of_old_traces_stands_at_the_end_and_that_of_other_versions_nowhere() -> None:
+    old = json.loads(encode_trace(Trace(calls=(ended_call(1),))))
+    old["notices"] = ["engine_restarted", "of_tomorrow", "engine_died"]
+    assert decode_trace(json.dumps(old)).notes() == (
+        ended_call(1),
+        RESTARTED,
+        Problem(code=ProblemCode.ENGINE_DIED),
+    )
+
+
+def test_trouble_is_stored_as_it_was_told(tmp_path: Path) -> None:
+    told: list[Problem] = []
+
+    async def first(app: GrowBox) -> None:
+        async for event in app.ask(AskRequest(text="die say:9 a b c")):
+            told.extend([event.problem] if isinstance(event, Notice) else [])
+        assert told == [RESTARTED]
+
+    async def second(app: GrowBox) -> None:
+        assert await stored(app) == tuple(told)
+
+    run(tmp_path, first)
+    run(tmp_path, second)

@@ -1,6 +1,7 @@
 """One call of a tool in the conversation: a line that unfolds what the tool has put out, and can undo what it changed.
 
-A running call is the same line without an end. GUI thread; shows values, decides nothing.
+A running call is the same line without an end; one that was cut off has no output, and says under its line what it may have left.
+GUI thread; shows values, decides nothing.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class ToolCard(QFrame):
         self._verb = QuietLabel(look="strong")
         self._target = ElidedLabel(look="quiet")
         self._figures = QuietLabel()
+        self._cut_off = QuietLabel()
+        self._cut_off.setWordWrap(True)
+        self._cut_off.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.undo_button = TextButton("agent.undo", icon_name="rotate-ccw", kind="quiet")
         self.undo_button.clicked.connect(self._undo)
         self.output = FoldedLines("agent.output")
@@ -61,10 +65,17 @@ class ToolCard(QFrame):
         column.setContentsMargins(10, 2, 4, 2)
         column.setSpacing(4)
         column.addLayout(row)
+        self._cut_off.setIndent(ICON_PIXELS + row.spacing())
+        column.addWidget(self._cut_off)
         column.addWidget(self.output)
         self.output.hide()
-        self.fold_button.setVisible(self._ended is not None)
-        self.undo_button.setVisible(bool(self._ended and self._ended.checkpoint))
+        ended = self._ended
+        if ended is None or not ended.cut_off:
+            self._cut_off.hide()
+        else:
+            column.setContentsMargins(10, 2, 4, 8)
+        self.fold_button.setVisible(bool(ended and not ended.cut_off))
+        self.undo_button.setVisible(bool(ended and ended.checkpoint))
 
     @property
     def unfolded(self) -> bool:
@@ -73,7 +84,7 @@ class ToolCard(QFrame):
 
     def toggle(self) -> None:
         """Shows or hides the output."""
-        if self._ended is None:
+        if self._ended is None or self._ended.cut_off:
             return
         if not self._filled:  # most cards are never unfolded
             self._filled = True
@@ -114,7 +125,10 @@ class ToolCard(QFrame):
         note, ended = self._note, self._ended
         self._verb.setText(wording.named("agent.verb", note.name))
         target = one_line(visible(note.arguments))
-        result = "" if ended is None else one_line(visible(ended.result)) or tr("answer.failed")
+        self._cut_off.setText(wording.cut_off(ended) if ended is not None else "")
+        result = ""
+        if ended is not None and not ended.cut_off:
+            result = one_line(visible(ended.result)) or tr("answer.failed")
         edited = tr("agent.edited") if ended is not None and ended.edited else ""
         self._target.say(" · ".join(part for part in (target, edited, result) if part))
         figures = tr("agent.running") if ended is None and not self._waits else ""

@@ -257,14 +257,16 @@ def memory_figures(memory: UsedMemory) -> str:
 
 def tool_line(call: ToolCalled) -> str:
     """One quiet line about a tool call."""
-    key = "answer.tool" if call.ok else "answer.tool_failed"
+    key = "answer.tool" if call.ok or call.cut_off else "answer.tool_failed"
     result = cut_off(call) or visible(call.result) or tr("answer.failed")
     return tr(key, name=named("tool", call.name), result=result)
 
 
 def cut_off(call: ToolCalled) -> str:
     """What a call that did not come to its end may have left; empty for one that did."""
-    return tr(f"agent.cut_off_{call.cut_off}") if call.cut_off else ""
+    if not call.cut_off:
+        return ""
+    return tr("agent.cut_off_exit" if call.cut_off == "exit" else "agent.cut_off_stop")
 
 
 def approval_line(over: ApprovalEnded) -> str:
