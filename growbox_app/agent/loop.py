@@ -46,8 +46,9 @@ from growbox_app.engine import protocol as p
 from growbox_app.engine.client import EngineDied
 from growbox_app.engine.kv_files import KvFiles
 from growbox_app.engine.supervisor import EngineSupervisor
+from growbox_app.executors.answer_grammar import answer_grammar
 from growbox_app.executors.base import CallContext, ExecutorResult, Workspace
-from growbox_app.executors.call_grammar import CLOSER, TRIGGER, answer_grammar
+from growbox_app.executors.call_grammar import CLOSER, TRIGGER
 from growbox_app.executors.registry import Registry
 from growbox_app.executors.tool_search import ToolSearch
 from growbox_app.memory_service import MemoryService

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, repeat
 
+from growbox_app.executors import gbnf
 from growbox_app.executors.base import Executor, Parameter
 
 TRIGGER = "<tool_call>"
@@ -82,62 +83,16 @@ def call_grammar(executors: Mapping[str, Executor], narrowed: Narrowing) -> str:
     return "\n".join(lines)
 
 
-def answer_grammar(lead: str = "", echoes: Collection[str] = (), *, call: str = "") -> str:
-    """GBNF of an answer that is not blank.
-
-    Args:
-        lead: the words that it begins with; a whole sentence may be all of it.
-        echoes: no sentence behind them begins like one of these: what the model was told is no answer.
-        call: GBNF of a call, which may stand in its place or end it.
-    """
-    may = "?" if lead.endswith((".", "。")) else ""
-    first = f"{_opening(lead)} ([ \\n]? first | pause){may}" if lead else "first"
-    rules = [f"root ::= {first}", *_sentence_starts(echoes), *_SENTENCES]
-    if not call:
-        return "\n".join([*rules, "tool ::= [\\x00]"])
-    return "\n".join(
-        ["root ::= tool | " + first, *rules[1:], call.replace("root ::=", "tool ::=", 1)]
-    )
-
-
-def _sentence_starts(echoes: Collection[str]) -> list[str]:
-    """How a sentence begins that is none of these, as a tree of their characters: `begin`, and `first` where it must be one of words."""
-    told = set(filter(None, echoes))
-    waiting, numbers, rules = [("first", told), ("begin", told)], count(1), []
-    while waiting:
-        name, tails = waiting.pop()
-        branches: dict[str, set[str]] = {}
-        for tail in tails:
-            branches.setdefault(tail[0], set()).add(tail[1:])
-        blank = {"first": r" \t\n{}", "begin": r" \t\n"}.get(name, "")
-        barred = "".join(map(_in_class, sorted(branches)))
-        parts = [f"[^{blank}{barred}<{_SENTENCE_ENDS}\\x00] words"]
-        parts += [] if name == "first" else ['"<" angle', "tool"]
-        parts += [] if blank else ["pause?"]
-        for character, left in sorted(branches.items()):
-            if "" not in left:
-                waiting.append((f"begin-{next(numbers)}", left))
-                parts.append(f"{_literal(character)} {waiting[-1][0]}")
-        rules.append(f"{name} ::= " + " | ".join(parts))
-    return rules
-
-
-def _opening(words: str) -> str:
-    """The words, and behind a letter no other one: a token that begins like their last would change them."""
-    ends_in_letter = words[-1:].isascii() and words[-1:].isalnum()
-    return _literal(words) + (" [^A-Za-z0-9\\x00\\n<{}]" if ends_in_letter else "")
-
-
 def _thought(narrowed: Narrowing) -> str:
     if not narrowed.must_call:
         return ""
-    opening = f"{_opening(narrowed.opening)} " if narrowed.opening else ""
+    opening = f"{gbnf.opening(narrowed.opening)} " if narrowed.opening else ""
     return f"{opening}[^<{{}}\\n\\[\\]] [^<{{}}\\n]{{0,{narrowed.thought}}} [\\n]{{0,2}} "
 
 
 def _call(executor: Executor, narrowed: Narrowing) -> list[str]:
     name, rule = executor.name, _rule(executor.name)
-    head = _literal(f'{{"name": "{name}", "arguments": {{')
+    head = gbnf.literal(f'{{"name": "{name}", "arguments": {{')
     parameters = _offered(executor.parameters, narrowed)
     paths = narrowed.paths.get(name)
     values, rules = _written(executor, narrowed)
@@ -149,7 +104,7 @@ def _call(executor: Executor, narrowed: Narrowing) -> list[str]:
         rest = {n: p for n, p in rest.items() if n not in ("old", "new")}
         places, rules = _places(paths, narrowed.passages)
     else:
-        places = " | ".join(_literal(json.dumps(p, ensure_ascii=False)) for p in paths)
+        places = " | ".join(gbnf.literal(json.dumps(p, ensure_ascii=False)) for p in paths)
     tail = _arguments(rest, narrowed.fixed, values, behind=True)
     return [
         f'call-{rule} ::= {head} "\\"path\\": " {rule}-place {tail} "}}}}"',
@@ -199,7 +154,7 @@ def _places(paths: Sequence[str], passages: Mapping[str, Passages]) -> tuple[str
     size = sum(len(passages[path].lines[at]) for path in paths for at in passages[path].starts)
     for number, path in enumerate(paths):
         found = passages[path]
-        head = _literal(json.dumps(path, ensure_ascii=False) + ', "old": "')
+        head = gbnf.literal(json.dumps(path, ensure_ascii=False) + ', "old": "')
         places.append(f"{head} old-{number}")
         begins = []
         for at in found.starts:
@@ -221,7 +176,7 @@ def _replaced(found: Passages, at: int, rule: str) -> tuple[str, list[str]]:
     key = _key(line) if found.keeps_keys else ""
     if found.becomes:
         return (
-            f"{_inner(line)} {_NEW} {_literal(json.dumps(found.becomes, ensure_ascii=False))}",
+            f"{_inner(line)} {_NEW} {gbnf.literal(json.dumps(found.becomes, ensure_ascii=False))}",
             [],
         )
     if key:
@@ -275,7 +230,7 @@ def _none_of(
             if (_ENDED,) in left:
                 continue
             waiting.append((f"{rule}-{next(numbers)}", left))
-            parts.append(f"{_literal(unit)} {waiting[-1][0]}")
+            parts.append(f"{gbnf.literal(unit)} {waiting[-1][0]}")
         rules.append(f"{name} ::= " + " | ".join(parts))
         indented = True
     return rules
@@ -289,16 +244,12 @@ def _units(text: str) -> tuple[str, ...]:
 def _away(units: Collection[str], rest: str, *, indented: bool) -> str:
     """Anything but these units of a JSON string; then what may follow."""
     but = "" if indented else " "
-    plain = "".join(_in_class(unit) for unit in sorted(units) if not unit.startswith("\\"))
+    plain = "".join(gbnf.in_class(unit) for unit in sorted(units) if not unit.startswith("\\"))
     barred = {unit[-1] for unit in units if unit.startswith("\\") or unit == "/"}
     barred |= set() if rest == "rest" else {"n"}  # a block goes on where it begins
     escapes = "".join(e for e in _ESCAPES if e not in barred).replace("\\", "\\\\")
     tag = "" if "<" in units else f" | tag {rest}"
     return f'[^{but}{plain}"\\\\\\x00-\\x1f<] {rest} | "\\\\" [{escapes}] {rest}{tag}'
-
-
-def _in_class(character: str) -> str:
-    return f"\\x{ord(character):02x}" if character in "]\\^-[" else character
 
 
 def _key(line: str) -> str:
@@ -329,18 +280,18 @@ def _arguments(
     parts = []
     commas = chain((", " if behind else "",), repeat(", "))
     for name, parameter in required:
-        value = _literal(fixed[name]) if name in fixed else values.get(name, _value(parameter))
-        parts.append(f"{_literal(f'{next(commas)}{json.dumps(name)}: ')} {value}")
+        value = gbnf.literal(fixed[name]) if name in fixed else values.get(name, _value(parameter))
+        parts.append(f"{gbnf.literal(f'{next(commas)}{json.dumps(name)}: ')} {value}")
     for name, parameter in optional:
         comma = ", " if required or behind else ""
         value = values.get(name, _value(parameter))
-        parts.append(f"({_literal(f'{comma}{json.dumps(name)}: ')} {value})?")
+        parts.append(f"({gbnf.literal(f'{comma}{json.dumps(name)}: ')} {value})?")
     return " ".join(parts)
 
 
 def _value(parameter: Parameter) -> str:
     if parameter.choices:
-        return "(" + " | ".join(_literal(json.dumps(c)) for c in parameter.choices) + ")"
+        return "(" + " | ".join(gbnf.literal(json.dumps(c)) for c in parameter.choices) + ")"
     return parameter.kind.value
 
 
@@ -348,26 +299,21 @@ def _rule(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _literal(text: str) -> str:
-    """A GBNF terminal."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _inner(text: str) -> str:
     """A GBNF terminal of text as it stands inside a JSON string."""
-    return _literal(json.dumps(text, ensure_ascii=False)[1:-1])
+    return gbnf.literal(json.dumps(text, ensure_ascii=False)[1:-1])
 
 
 def _inner_quoted(text: str) -> str:
     """The same behind the opening quotation mark."""
-    return _literal('"' + json.dumps(text, ensure_ascii=False)[1:-1])
+    return gbnf.literal('"' + json.dumps(text, ensure_ascii=False)[1:-1])
 
 
 _UNIT = re.compile(r"\\u[0-9a-f]{4}|\\.|[^\\]", re.DOTALL)
 _ENDED = ""
 """Behind the units of a beginning."""
 _ESCAPES = '"\\/nrt'
-_NEW = _literal('", "new": ')
+_NEW = gbnf.literal('", "new": ')
 _KEY = re.compile(r"""^(\s*)((?:[-*]\s+)?["']?[\w.\-]+["']?\s*[:=：]\s*)""")
 _FIRST_LINE = re.compile(r"\s*[^\s][^\n]*")
 _STRAY = (*"tool", "_\\x2dC")
@@ -387,13 +333,6 @@ def _tags() -> list[str]:
     return rules
 
 
-_SENTENCE_ENDS = r".!?。！？\n"
-_SENTENCES = (
-    f'words ::= [^<{_SENTENCE_ENDS}\\x00] words | "<" angle | tool | pause?',
-    f'angle ::= [^t<{_SENTENCE_ENDS}\\x00] words | "t" [^o<{_SENTENCE_ENDS}\\x00] words | "<" angle | pause?',
-    f"pause ::= [{_SENTENCE_ENDS}] [ \\t]* (begin | pause)?",
-)
-"""A sentence behind its first word, and the next one."""
 _VALUES = (
     'string ::= "\\"" char{1,240} "\\""',
     'text ::= "\\"" rest',

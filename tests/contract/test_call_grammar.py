@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from growbox_app.agent.protocol import parse_tool_call
+from growbox_app.executors.answer_grammar import answer_grammar
 from growbox_app.executors.base import Executor
 from growbox_app.executors.call_grammar import (
     Narrowing,
     Passages,
-    answer_grammar,
     call_grammar,
 )
 from growbox_app.executors.code_search import CodeSearch
