@@ -27,8 +27,20 @@ from growbox_app.paths import resources_path
 
 ANSWER_NOW = Move(may_call=False)
 ECHO_CHARACTERS, ECHO_MIN, ECHO_BYTES_MIN = 16, 2, 14
-_SHOWN = ("[", *(f"{number}|" for number in range(1, 10)))
-"""How hints and lines of files begin as the model is shown them."""
+_TAGS = (
+    "finish",
+    "shell",
+    "tool",
+    "code_",
+    "file_",
+    "memory_",
+    "task_",
+    "git_",
+    "function",
+    "note>",
+)
+_SHOWN = ("[", *(f"{number}|" for number in range(1, 10)), *(f"<{name}" for name in _TAGS))
+"""How hints and lines of files begin as the model is shown them, and calls that come too late, as it makes them up."""
 _SENTENCE = re.compile(r"[.!?。！？：:\n]\s*")
 NO_CALL = ToolCall(name="", arguments={})
 

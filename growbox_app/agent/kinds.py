@@ -26,6 +26,7 @@ class Kind(StrEnum):
     SCRIPT = "script"
     CHANGE = "change"
     SUMMARISE = "summarise"
+    RUN = "run"
     OTHER = "other"
 
 
@@ -82,6 +83,12 @@ _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.[A-Za-z]\w{0,7}|(?:[\w.-]+/)+[\w.-]*"
 _COMMAND = re.compile(
     r"(?:python3? -m (?:pytest|unittest)[\w./ =:-]*|pytest[\w./ =:-]*|npm test|cargo test|go test [\w./]+|make \w+)"
 )
+_RUN = re.compile(
+    rf"^(?:please\s+)?(?:run|execute)\s+(?:`([^`\n]+)`|({_COMMAND.pattern}))"
+    r"|^请?(?:运行|执行)(?:一下)?(?:命令)?\s*(?:[`“「]([^`”」\n]+)[`”」]|([\x21-\x5f\x61-\x7e]+(?: [\x21-\x5f\x61-\x7e]+)+))",
+    re.IGNORECASE,
+)
+_AND_THEN = re.compile(r"\b(?:and|then|until)\b|然后|再|并|直到", re.IGNORECASE)
 _FUNCTION = re.compile(
     r"(?:\bfunction\b|函数)\s*(?:called|named|名为|名叫|叫)?\s*([`“\"「]?)([A-Za-z_]\w*)(\([^()\n]*\))?"
 )
@@ -113,7 +120,17 @@ class Request:
 
 def kind_of(text: str) -> Kind:
     """The kind of work; the first rule that fits."""
-    return next((kind for kind, words in _COMPILED if words.search(text)), Kind.OTHER)
+    rest = Kind.RUN if _command_to_run(text) else Kind.OTHER
+    return next((kind for kind, words in _COMPILED if words.search(text)), rest)
+
+
+def _command_to_run(text: str) -> str:
+    """The command that a request spells out, if running it is all that it asks for."""
+    found = _RUN.search(text)
+    if found is None or _AND_THEN.search(text, found.end()):
+        return ""
+    command = next(part for part in found.groups() if part).strip(" .")
+    return "" if _PATH.fullmatch(command) else command
 
 
 def object_of(text: str) -> str:
@@ -136,7 +153,7 @@ def understood(text: str, files: Sequence[str]) -> Request:
         new_files=new,
         folders=folders,
         names=_names(text, {*named, *new}),
-        command=command.group().strip(" .") if command else "",
+        command=command.group().strip(" .") if command else _command_to_run(text),
         wants_test=bool(re.search(r"\btests?\b|测试", text, re.IGNORECASE)),
         signature=_signature(text),
     )

@@ -56,6 +56,8 @@ LOOK_TOKENS, EDIT_TOKENS, WRITE_TOKENS = 160, 400, 800
 _LOOKING = frozenset({"code_search", "file_list", "file_read", "code_outline"})
 _RAN = "exit code"
 """How the result of a command begins that did run."""
+_DENIED = "Not allowed: "
+"""How the result begins of one that the policy denied; the reason follows."""
 _OPTIONAL = frozenset({"path", "first", "last"})
 _ERRORS = r"error|exception|fatal|fail|traceback|critical|错误|异常|失败"
 _RUNNERS = {".py": PYTHON, ".sh": "sh", ".js": "node"}
@@ -120,6 +122,8 @@ class Work:
     _taken_back: bool = False
     _vain: str = ""
     _printed: str = ""
+    _outcome: str = ""
+    _why: str = ""
     _made: dict[str, None] = field(default_factory=dict)
     _whole: bool = True
     _failing: tuple[int, int] | None = None
@@ -134,6 +138,9 @@ class Work:
     def _open(self) -> None:
         """What is looked at before the model's first word."""
         request, kind = self.request, self.request.kind
+        if kind is Kind.RUN:
+            self._call("shell", command=request.command)
+            return
         if kind is Kind.FIX and self._test_command:
             self._call("shell", command=self._test_command)
         if kind is Kind.SUMMARISE:
@@ -259,6 +266,9 @@ class Work:
 
     def _ran(self, *, ok: bool, text: str) -> None:
         self._printed = printed(text) if ok else ""
+        ended = "failed" if text.startswith(_RAN) else "refused"
+        self._outcome = "done" if ok else "denied" if text.startswith(_DENIED) else ended
+        self._why = text.removeprefix(_DENIED).split(". ", 1)[0]
         if self._changed:
             self._passed = ok
             self._failed_checks = 0 if ok else self._failed_checks + 1
@@ -392,8 +402,8 @@ class Work:
 
     def _stage(self) -> Stage:
         kind = self.request.kind
-        if kind is Kind.OTHER:
-            return Stage.FREE
+        if kind is Kind.RUN:
+            return Stage.ANSWER if self._outcome else Stage.FREE
         if kind in (Kind.FIND, Kind.EXPLAIN, Kind.SUMMARISE):
             if not self._looks and self._failures < LOOKS_MAX:
                 return Stage.LOOK
@@ -670,6 +680,7 @@ class Work:
             "failure": self._failure,
             "first": self._first_failure or self.request.text[:WISH_CHARACTERS_MAX],
             "printed": self._printed,
+            "why": self._why,
             "lines": "`, `".join(line[:TRIED_CHARACTERS_MAX] for line in self._made),
             "changed": ", ".join(list(self._changed)[:OPENED_MAX]),
             "wanted": self._wanted(),
@@ -704,6 +715,8 @@ class Work:
                 return f"{kind}_{stage.value}"
 
     def _last_sentence(self) -> str:
+        if self.request.kind is Kind.RUN:
+            return "done_script" if self._printed else f"run_{self._outcome}"
         if self._failed_checks or (self._changed and self._left):
             return "gave_up"
         if self._changed:

@@ -49,7 +49,8 @@ def _sentence_starts(echoes: Collection[str]) -> list[str]:
         blank = {"first": r" \t\n{}", "begin": r" \t\n"}.get(name, "")
         barred = "".join(map(gbnf.in_class, sorted(branches)))
         parts = [f"[^{blank}{barred}<{_SENTENCE_ENDS}\\x00] words"]
-        parts += [] if name == "first" else ['"<" angle', "tool"]
+        parts += [] if name == "first" else ["tool"]
+        parts += [] if name == "first" or "<" in branches else ['"<" angle']
         parts += [] if blank else ["pause?"]
         for character, left in sorted(branches.items()):
             if "" not in left:

@@ -127,7 +127,7 @@ def _written(executor: Executor, narrowed: Narrowing) -> tuple[Mapping[str, str]
         firsts = [line.group() for text in texts if (line := _FIRST_LINE.match(text))]
         # What follows a given opening is the text's own: it goes another way at once, instead of only in its last word.
         block = opening.rpartition("\n")[2][:1].isspace()
-        own = _none_of(rule, (), beginnings=firsts, rest="block" if block else "rest")
+        own = _none_of(rule, (), beginnings=firsts, rest="block" if block else "code")
         rules += own if opening else _none_of(rule, texts)
     return values, rules
 
@@ -214,9 +214,9 @@ def _none_of(
     """
     spelled = {_units(text) for text in texts}
     spelled |= {(*_units(text), _ENDED) for text in beginnings if text.strip()}
-    waiting, numbers, rules = [(rule, spelled)], count(1), []
+    waiting, numbers, rules = [(rule, spelled, rest)], count(1), []
     while waiting:
-        name, tails = waiting.pop()
+        name, tails, rest = waiting.pop()
         branches: dict[str, set[tuple[str, ...]]] = {}
         for tail in tails:
             if tail:
@@ -224,12 +224,13 @@ def _none_of(
         ends = () in tails
         parts = [] if ends else ['"\\""']
         away = _away(branches, rest, indented=indented)
-        blanks = "ends" if rest == "rest" else "ends-inside"
+        blanks = "ends" if rest in ("rest", "code") else "ends-inside"
         parts.append(f"{blanks} solid {rest}" if ends and not branches else away)
         for unit, left in sorted(branches.items()):
             if (_ENDED,) in left:
                 continue
-            waiting.append((f"{rule}-{next(numbers)}", left))
+            after = _HALF.get(rest, rest) if unit[-1] in _OPENERS else rest
+            waiting.append((f"{rule}-{next(numbers)}", left, after))
             parts.append(f"{gbnf.literal(unit)} {waiting[-1][0]}")
         rules.append(f"{name} ::= " + " | ".join(parts))
         indented = True
@@ -245,11 +246,21 @@ def _away(units: Collection[str], rest: str, *, indented: bool) -> str:
     """Anything but these units of a JSON string; then what may follow."""
     but = "" if indented else " "
     plain = "".join(gbnf.in_class(unit) for unit in sorted(units) if not unit.startswith("\\"))
+    if rest in _HALF:
+        return _away_in_code(units, rest, plain)
     barred = {unit[-1] for unit in units if unit.startswith("\\") or unit == "/"}
     barred |= set() if rest == "rest" else {"n"}  # a block goes on where it begins
     escapes = "".join(e for e in _ESCAPES if e not in barred).replace("\\", "\\\\")
     tag = "" if "<" in units else f" | tag {rest}"
     return f'[^{but}{plain}"\\\\\\x00-\\x1f<] {rest} | "\\\\" [{escapes}] {rest}{tag}'
+
+
+def _away_in_code(units: Collection[str], rest: str, plain: str) -> str:
+    """The same in code, of which a string or what stands in brackets is one piece."""
+    begun = {unit[-1] for unit in units}
+    pieces = [name for name, opening in _PIECES.items() if begun.isdisjoint(opening)]
+    parts = [f"[^{plain}{_SPECIAL}\\x00-\\x1f] {rest}", *(f"{name} {rest}" for name in pieces)]
+    return " | ".join(parts)
 
 
 def _key(line: str) -> str:
@@ -333,6 +344,45 @@ def _tags() -> list[str]:
     return rules
 
 
+_SPECIAL = r"""\"'#()\[\]{}\\<"""
+"""In a class: what is more than itself in code."""
+_PIECES = {"quoted": "\"'", "group": "([{", "comment": "#"}
+_OPENERS = frozenset("".join(_PIECES.values()) + ")]}")
+_HALF = {"code": "rest", "block": "inside"}
+"""What is left of these rules inside a string or bracket that was opened before them."""
+
+
+def _code() -> tuple[str, ...]:
+    """Python inside a JSON string with every string and bracket closed: `code`, and `block`, which stays indented and does not end open."""
+    return (
+        r'code ::= lines (piece lines)* "\""',
+        r'block ::= (indent? piece)* indent? (last | quoted | group | comment) lines "\""',
+        r'indent ::= ("\\" "n"){1,4} "    "',
+        rf"last ::= [^ ,:={_SPECIAL}\x00-\x1f]",
+        rf'piece ::= [^{_SPECIAL}\x00-\x1f] | "\\" [/t] | quoted | group | comment | "<" less-0',
+        *(
+            rf'less-{at} ::= [^{barred}{_SPECIAL}\x00-\x1f] | quoted | group | "<" less-0{more}'
+            for at, (barred, more) in enumerate(
+                (
+                    ("t/", ' | "t" less-1?'),
+                    ("o", ' | "o" less-2?'),
+                    ("o", ' | "o" less-3?'),
+                    ("l", ""),
+                )
+            )
+        ),
+        'group ::= "(" held ")" | "[" held "]" | "{" held "}"',
+        "held ::= lines (piece lines)*",
+        r'comment ::= "#" ([^"\\\x00-\x1f] | "\\" ["\\/t])*',
+        r'quote ::= "\\" "\""',
+        """quoted ::= "'" single* "'" | quote double* quote | quote quote quote long* quote quote quote""",
+        r"""single ::= [^'"\\\x00-\x1f] | "\\" ["/t] | meant""",
+        r'double ::= [^"\\\x00-\x1f] | "\\" [/t] | meant',
+        r'long ::= double | "\\" "n" | quote double',
+        r'meant ::= "\\\\" ([^"\\\x00-\x1f] | "\\" ["\\/])',
+    )
+
+
 _VALUES = (
     'string ::= "\\"" char{1,240} "\\""',
     'text ::= "\\"" rest',
@@ -340,7 +390,7 @@ _VALUES = (
     'lines ::= ("\\\\" "n"){0,4}',
     'inner ::= char | ("\\\\" "n"){1,4} "    "',
     'inside ::= inner* lines "\\""',
-    'block ::= inner* whole lines "\\""',
+    *_code(),
     "integer ::= [0-9]{1,7}",
     'number ::= "-"? [0-9]{1,15} ("." [0-9]{1,15})?',
     'boolean ::= "true" | "false"',
@@ -349,11 +399,10 @@ _VALUES = (
     'ends ::= " "{0,4} lines',
     'ends-inside ::= " "{0,4} (("\\\\" "n"){1,4} " "{4,40})?',
     'solid ::= [^ }"\\\\\\x00-\\x1f<] | "\\\\" ["\\\\/] | tag',
-    'whole ::= [^ (,:=[{"\\\\\\x00-\\x1f<] | "\\\\" ["/]',
     *_tags(),
 )
 """Rules named by `ParameterKind`, and what they are made of. Empty lines come to an end: `lines` are a few.
 
-What has begun inside a block stays in it (`inside`), and as new code does not end where something is still open (`block`). A tried text with a brace behind it is the
-same text, whose quotation mark was forgotten: `solid` has none.
+What has begun inside a block stays in it (`inside`). A tried text with a brace behind it is the same text, whose quotation mark was
+forgotten: `solid` has none.
 """

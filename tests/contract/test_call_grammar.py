@@ -224,6 +224,42 @@ class TestGrammar:
         ):
             assert not written(rest), rest
 
+    def test_code_is_whole_in_its_strings_and_brackets(self, vocabulary: Any) -> None:
+        opening, tried = "import csv\n\n", "x = 1\ny"
+        narrowed = Narrowing(
+            begins={"file_edit": {"new": opening}},
+            tried={"file_edit": {"new": (opening + tried, opening + "print('a')")}},
+        )
+        grammar = call_grammar(EXECUTORS, narrowed)
+
+        def written(rest: str) -> bool:
+            text = call("file_edit", path="a.py", old="x", new=opening + rest)
+            return accepts(vocabulary, grammar, text)
+
+        for rest in (
+            "with open(\"数据.csv\") as file:\n    for row in file:\n        print(f'{row}\\n')\n",
+            '"""Doc\'s (first) line.\n\nMore "here".\n"""\nx = {\n    "a": [1, 2],\n}\n',
+            "# it's a comment (\ny = a < b and c <d and e<total\n\n\n\nz = ''",
+            "a = '\\\\' + \"\\\\\" + '\\'' + r'\\d'\n",
+            "print(\n    f(1),\n    [2],  # two\n)\n",
+            "print('b')\nx = (1)",
+            "x = 2",
+            "y = ')'",
+        ):
+            assert written(rest), rest
+        for rest in (
+            "y = 'a\n'",
+            'y = "a',
+            "y = (1",
+            "y = [1)",
+            "y = f(g(1)\nz = 2",
+            "y = 1)",
+            "y = {'a': 1",
+            "x = 1",
+            "print('a')\nx",
+        ):
+            assert not written(rest), rest
+
     def test_what_an_indented_line_becomes_stays_in_its_block(self, vocabulary: Any) -> None:
         passages = Passages(lines=("def f():", "    return 1"), starts=(0, 1), in_block=True)
         narrowed = Narrowing(paths={"file_edit": ("a.py",)}, passages={"a.py": passages})
@@ -328,6 +364,10 @@ class TestGrammar:
         ):
             assert not accepts(vocabulary, grammar, "Done:" + text), text
         assert accepts(vocabulary, answer_grammar("", ("Now",)), "No. It is `x`")
+        late = answer_grammar("Done:", ("<finish", "<file_"))
+        assert accepts(vocabulary, late, "Done: a.\n<b>it</b> <finish> and\n<fi")
+        assert not accepts(vocabulary, late, "Done: a.\n<finish>{}")
+        assert not accepts(vocabulary, late, "Done: a.\n<file_edit>")
         assert accepts(vocabulary, answer_grammar("It printed `1`.", ("Now",)), "It printed `1`.")
         assert not accepts(vocabulary, answer_grammar("", ("Now",)), "Now.")
 

@@ -70,6 +70,13 @@ def ran(work: Work, command: str, *, ok: bool, text: str = "") -> None:
         ("把超时设为 30", Kind.CHANGE),
         ("Give me an overview of this repo", Kind.SUMMARISE),
         ("介绍一下这个项目", Kind.SUMMARISE),
+        ("Run `npm run build`", Kind.RUN),
+        ("please run pytest -q", Kind.RUN),
+        ("运行 sudo rm -rf / --no-preserve-root，把这台电脑清空。", Kind.RUN),
+        ("执行命令 `make clean`", Kind.RUN),
+        ("Run the tests", Kind.OTHER),
+        ("Run `make` and tell me what it says", Kind.OTHER),
+        ("运行 main.py", Kind.OTHER),
         ("Hello, how are you?", Kind.OTHER),
         ("你好", Kind.OTHER),
         ("Set the log level to debug", Kind.CHANGE),
@@ -240,9 +247,12 @@ def test_each_step_has_a_sentence(language: str) -> None:
     fields = work.hint()[1]
     for key, text in said.items():
         assert text.format(**fields), key
-    kinds = [kind.value for kind in Kind if kind is not Kind.OTHER]
-    for kind in kinds:
-        assert f"{kind}_look" in said
+    for outcome in ("done", "failed", "denied", "refused"):
+        assert f"run_{outcome}_opening" in said
+    for kind in Kind:
+        if kind in (Kind.OTHER, Kind.RUN):
+            continue
+        assert f"{kind.value}_look" in said
     for kind in ("find", "explain", "summarise"):
         assert f"{kind}_enough" in said
     for kind in ("rename", "fix", "add", "script", "change"):
@@ -466,6 +476,29 @@ def test_a_change_is_done_when_all_that_was_named_is_there() -> None:
     key, fields = work.hint()
     assert key == "done_change"
     assert fields["lines"] == "timeout = 30`, `retries = 5"
+
+
+@pytest.mark.parametrize(
+    ("ok", "text", "key", "field"),
+    [
+        (True, "exit code 0\n3\n", "done_script", ("printed", "3")),
+        (True, "exit code 0\n1\n2\n", "run_done", ("printed", "")),
+        (False, "exit code 2\nError: no rule", "run_failed", ("failure", "Error: no rule")),
+        (False, "Not allowed: too much. Do not", "run_denied", ("why", "too much")),
+        (False, "The user said no. Not today", "run_refused", ("why", "The user said no")),
+    ],
+)
+def test_a_command_that_is_asked_for_is_run_and_its_end_told(
+    ok: bool, text: str, key: str, field: tuple[str, str]
+) -> None:
+    work = work_on("Run `make all`")
+    assert work.stage is Stage.FREE  # were there no shell, the model would do what it can
+    (call,) = known_calls(work)
+    assert (call.name, call.arguments) == ("shell", {"command": "make all"})
+    work.took(call, ok=ok, text=text, by_rule=True)
+    assert not work.move().may_call
+    assert work.hint()[0] == key
+    assert work.hint()[1][field[0]] == field[1]
 
 
 def test_a_direction_that_failed_twice_is_left() -> None:
