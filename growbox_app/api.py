@@ -12,11 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from growbox_app.approval_face import ApprovalAnswer, ApprovalAsked, ApprovalEnded
 from growbox_app.audit_log import Decided
 from growbox_app.endpoints.face import Endpoints
-from growbox_app.hunks import DiffHunk
 from growbox_app.ingest.report import IngestReport
 from growbox_app.library_face import LibraryFace, SearchHit
+from growbox_app.mind_face import MindFace
 from growbox_app.rest.face import RestFace
 from growbox_app.rest.schedule import RestStatus
 from growbox_app.shadow.values import RestoreReport
@@ -24,22 +25,14 @@ from growbox_app.task_face import BackgroundTasks, TasksChanged
 from growbox_app.toolbox.face import Tools
 from memory.events import Event
 from memory.values import (
-    AuditReport,
     Conversation,
     ConversationId,
-    FatigueSnapshot,
-    LedgerSnapshot,
-    NeighbourhoodSnapshot,
     Node,
     NodeId,
     NodeKind,
     NodeStatus,
     Project,
     ProjectId,
-    QueueSnapshot,
-    RegionSnapshot,
-    StainSnapshot,
-    Statistics,
     Way,
 )
 
@@ -289,104 +282,6 @@ class ToolCalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandPart:
-    """One command of a command line, with the worst that is known of it. `reason` is a key of `safety.reason`."""
-
-    text: str
-    risk: str
-    reason: str
-    details: Mapping[str, str] = field(default_factory=dict)
-
-
-class ApprovalScope(StrEnum):
-    """For how much an approval holds."""
-
-    ONCE = "once"
-    PATH = "path"
-    """This path, or this command's shape, in this project."""
-    PROJECT = "project"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
-    """A call that waits for the user. `reason` is a key of `safety.reason`, with its fields in `details`.
-
-    `scopes` are what an answer may choose; `hunks` can be accepted one by one, a `command` cannot: `parts` are what it is made
-    of. `editable`: the user may give another command. `edited`: this is what he has made of the call; it is asked about again.
-    """
-
-    id: int
-    call_id: int = 0
-    executor: str
-    arguments: str
-    risk: str
-    reason: str
-    details: Mapping[str, str] = field(default_factory=dict)
-    command: str = ""
-    whole: str = ""
-    """All arguments of a call that nothing else here shows, line by line."""
-    cwd: str = ""
-    paths: tuple[str, ...] = ()
-    hunks: tuple[DiffHunk, ...] = ()
-    scopes: tuple[ApprovalScope, ...] = (ApprovalScope.ONCE,)
-    parts: tuple[CommandPart, ...] = ()
-    editable: bool = False
-    edited: bool = False
-
-    def ended(self, by: str, *, allowed: bool = False) -> ApprovalEnded:
-        """How it has ended."""
-        return ApprovalEnded(
-            id=self.id,
-            allowed=allowed,
-            by=by,
-            call_id=self.call_id,
-            executor=self.executor,
-            what=self.command or self.arguments,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalAnswer:
-    """What the user says. `hunks` None accepts all; `word` goes to the model with a refusal.
-
-    `texts` stand for the `text` of some accepted hunks, `command` for that of the call (empty: as it is). What was edited is
-    judged again, and allowed once only.
-    """
-
-    id: int
-    allowed: bool
-    scope: ApprovalScope = ApprovalScope.ONCE
-    hunks: frozenset[int] | None = None
-    word: str = ""
-    texts: Mapping[int, str] = field(default_factory=dict)
-    command: str = ""
-
-    @property
-    def edits(self) -> bool:
-        """Whether the call was changed, other than by leaving parts of it out."""
-        return bool(self.texts or self.command)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalAsked:
-    """The turn waits for `Assistant.answer_approval`; without an answer the call is denied."""
-
-    approval: Approval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalEnded:
-    """An approval is over. `by`: user | timeout | stop | exit (GrowBox ended while it was open: nothing was done)."""
-
-    id: int
-    allowed: bool
-    by: str
-    call_id: int = 0
-    executor: str = ""
-    what: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """One honest line inside the conversation, e.g. the engine died and was restarted."""
 
@@ -443,21 +338,6 @@ class EngineStatus:
     prefix_stable: bool = True
     """False: the model's template rewrites history, so that little of it can be reused from turn to turn."""
     problem: Problem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSkill:
-    """How well the loaded model tells in one language whether a passage answers a question.
-
-    `auc` is measured on questions with hard wrong passages, with its 95 % interval; None where nobody has measured this model.
-    One that is not `trusted` only suggests.
-    """
-
-    language: str
-    auc: float | None
-    auc_low: float | None
-    auc_high: float | None
-    trusted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -708,57 +588,13 @@ class Assistant(Protocol):
         """Finds messages by their words or any substring, newest first."""
         ...
 
-    # -- the mind in panels ---------------------------------------------------------------------
-    async def region(self, conversation_id: ConversationId | None) -> RegionSnapshot:
-        """The context region of a conversation."""
-        ...
-
-    async def queue(self, conversation_id: ConversationId | None) -> QueueSnapshot:
-        """The index queue of a conversation, hottest first."""
-        ...
-
-    async def ledger(self) -> LedgerSnapshot:
-        """The fragment ledger."""
-        ...
-
-    def judge_skills(self) -> tuple[JudgeSkill, ...]:
-        """How well the loaded model judges, by language; empty while none is loaded."""
-        ...
-
-    async def stains(self) -> StainSnapshot:
-        """How thoroughly the timeline was read, as bands."""
-        ...
-
-    async def neighbourhood(self, node_id: NodeId) -> NeighbourhoodSnapshot:
-        """The pointer graph around a node."""
-        ...
-
-    async def fatigue(self) -> FatigueSnapshot:
-        """The fatigue meter."""
-        ...
-
-    async def statistics(self) -> Statistics:
-        """Counts and store health."""
-        ...
-
-    async def pin(self, conversation_id: ConversationId, block_id: int, *, pinned: bool) -> None:
-        """Pins or unpins a resident block."""
-        ...
-
-    async def evict(self, conversation_id: ConversationId, block_id: int) -> None:
-        """Evicts a resident block now."""
-        ...
-
     async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
         """Records that a memory did not belong to this answer's question."""
         ...
 
-    async def audit(self, *, fix: bool) -> AuditReport:
-        """Checks all stores against each other, in full."""
-        ...
-
-    async def rebuild(self) -> AuditReport:
-        """Recreates every derived store from truth."""
+    @property
+    def mind(self) -> MindFace:
+        """The memory as its panels show it."""
         ...
 
     # -- models and settings --------------------------------------------------------------------

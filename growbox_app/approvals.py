@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from growbox_app.api import ApprovalAnswer
+from growbox_app.approval_face import ApprovalAnswer
 
 WAIT_S = 300.0
 """Source: design 5.4: no answer is a no."""

@@ -23,14 +23,11 @@ from growbox_app.agent.turn import decode_trace
 from growbox_app.agent.warmth import IDLE_S, Idleness, Warmth
 from growbox_app.api import (
     AppEvent,
-    ApprovalAnswer,
-    ApprovalEnded,
     AskRequest,
     Attachment,
     ConversationsChanged,
     DeepSearch,
     EngineStatus,
-    JudgeSkill,
     ModelStatus,
     Problem,
     ProblemCode,
@@ -47,6 +44,7 @@ from growbox_app.api import (
     Unsubscribe,
     UsedMemory,
 )
+from growbox_app.approval_face import ApprovalAnswer, ApprovalEnded
 from growbox_app.approvals import Approvals
 from growbox_app.audit_log import AuditLog, Decided
 from growbox_app.background import Background
@@ -74,6 +72,8 @@ from growbox_app.library import Library, LibraryParts
 from growbox_app.library_face import SearchHit
 from growbox_app.logging_setup import log_to, stop_logging
 from growbox_app.memory_service import MemoryService, Priority
+from growbox_app.mind import Mind
+from growbox_app.mind_face import JudgeSkill
 from growbox_app.model_room import ModelRoom, scripted_spec
 from growbox_app.models.calibration import Calibrate, embedder_epoch, judge_calibration
 from growbox_app.oracle import EngineOracle, judge_skills
@@ -99,21 +99,13 @@ from memory.errors import MemoryEngineError
 from memory.ports import Clock
 from memory.text import storable, title
 from memory.values import (
-    AuditReport,
     Conversation,
     ConversationId,
-    FatigueSnapshot,
     Layout,
-    LedgerSnapshot,
-    NeighbourhoodSnapshot,
     Node,
     NodeId,
     Project,
     ProjectId,
-    QueueSnapshot,
-    RegionSnapshot,
-    StainSnapshot,
-    Statistics,
 )
 
 if TYPE_CHECKING:
@@ -180,6 +172,7 @@ class GrowBox:
             needs_variant=not self._options.scripted_engine,
         )
         self._memory = MemoryService(EngineOracle(self._engine, self._options.calibration))
+        self.mind = Mind(self._memory, self._judge_skills)
         self._arbiter = Arbiter()
         self.rest = self._make_rest()
         self._kv = KvFiles(
@@ -210,10 +203,9 @@ class GrowBox:
         self._warmth = Warmth(parts, self._loop, idleness)
         self._server: instance.InstanceServer | None = None
         self._cancelled: asyncio.Event | None = None
-        self._turn_ended = asyncio.Event()
+        self._turn_ended, self._unheld = asyncio.Event(), asyncio.Event()
         self._turn_ended.set()
         self._endpoints.busy = lambda: not self._turn_ended.is_set()
-        self._unheld = asyncio.Event()
         self._unheld.set()
         self._closed = False
         self._loading: asyncio.Task[None] | None = None
@@ -227,7 +219,7 @@ class GrowBox:
             settings=self._settings,
             machine=self._options.machine,
             ready=lambda: self._engine.loaded is not None,
-            trusted=lambda: any(skill.trusted for skill in self.judge_skills()),
+            trusted=lambda: any(skill.trusted for skill in self.mind.judge_skills()),
             tell=self._fan.tell,
         )
         return RestRoom(Rest(parts), self._memory)
@@ -422,6 +414,10 @@ class GrowBox:
             offline=bool(self._settings.get("network.offline")),
             private=self._own_folders,
         )
+
+    def _judge_skills(self) -> tuple[JudgeSkill, ...]:
+        loaded = self._engine.loaded
+        return judge_skills(loaded, self._options.calibration) if loaded is not None else ()
 
     def _may_read_past(self) -> bool:
         """Whether the past may be read when nobody has asked for it. Not on the loop's thread: it looks at the battery."""
@@ -667,65 +663,12 @@ class GrowBox:
             if node.conversation_id in by_id
         )
 
-    # -- the mind in panels ---------------------------------------------------------------------
-    async def region(self, conversation_id: ConversationId | None) -> RegionSnapshot:
-        """See `Assistant.region`."""
-        return await self._guarded(lambda engine: engine.region(conversation_id))
-
-    async def queue(self, conversation_id: ConversationId | None) -> QueueSnapshot:
-        """See `Assistant.queue`."""
-        return await self._guarded(lambda engine: engine.queue(conversation_id))
-
-    async def ledger(self) -> LedgerSnapshot:
-        """See `Assistant.ledger`."""
-        return await self._guarded(lambda engine: engine.ledger())
-
-    def judge_skills(self) -> tuple[JudgeSkill, ...]:
-        """See `Assistant.judge_skills`."""
-        loaded = self._engine.loaded
-        return judge_skills(loaded, self._options.calibration) if loaded is not None else ()
-
-    async def stains(self) -> StainSnapshot:
-        """See `Assistant.stains`."""
-        return await self._guarded(lambda engine: engine.stains())
-
-    async def neighbourhood(self, node_id: NodeId) -> NeighbourhoodSnapshot:
-        """See `Assistant.neighbourhood`."""
-        return await self._guarded(lambda engine: engine.neighbourhood(node_id))
-
-    async def fatigue(self) -> FatigueSnapshot:
-        """See `Assistant.fatigue`."""
-        return await self._guarded(lambda engine: engine.fatigue())
-
-    async def statistics(self) -> Statistics:
-        """See `Assistant.statistics`."""
-        return await self._guarded(lambda engine: engine.statistics())
-
-    async def pin(self, conversation_id: ConversationId, block_id: int, *, pinned: bool) -> None:
-        """See `Assistant.pin`."""
-        await self._guarded(lambda engine: engine.pin(conversation_id, block_id, pinned))
-
-    async def evict(self, conversation_id: ConversationId, block_id: int) -> None:
-        """See `Assistant.evict`."""
-        await self._guarded(lambda engine: engine.evict(conversation_id, block_id))
-
     async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
         """See `Assistant.not_relevant`."""
         query = (await self._answered(answer_id))[1].content
         await self._guarded(
             lambda engine: engine.learn_not_relevant(query=query, memory_id=memory_id)
         )
-
-    async def audit(self, *, fix: bool) -> AuditReport:
-        """See `Assistant.audit`."""
-        return await self._guarded(lambda engine: engine.audit(fix=fix, full=True))
-
-    async def rebuild(self) -> AuditReport:
-        """See `Assistant.rebuild`."""
-        try:
-            return await self._memory.drive(lambda engine: engine.rebuild(), Priority.PANEL)
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
 
     async def _guarded(self, work: Callable[[MemoryEngine], T]) -> T:
         try:

@@ -18,7 +18,6 @@ from typing import Any
 
 from growbox_app import cli_tools, doctor, paths
 from growbox_app.api import (
-    ApprovalAsked,
     EnginePhase,
     Notice,
     Problem,
@@ -28,6 +27,7 @@ from growbox_app.api import (
     TextDelta,
     TurnFinished,
 )
+from growbox_app.approval_face import ApprovalAsked
 from growbox_app.assistant import GrowBox
 from growbox_app.ingest.report import IngestReport
 from growbox_app.ingest.words import fields_of, report_from, skipped_line
@@ -234,7 +234,7 @@ def _print_export(paths: Sequence[str], *, as_json: bool) -> int:
 
 async def _index(assistant: GrowBox) -> None:
     """Stays until everything is found by its meaning too, as long as there is a model for it; it goes on at the next start."""
-    pending = (await assistant.statistics()).pending_embeddings
+    pending = (await assistant.mind.statistics()).pending_embeddings
     most = pending
     while pending:
         if assistant.engine_status().phase is EnginePhase.FAILED:
@@ -243,7 +243,7 @@ async def _index(assistant: GrowBox) -> None:
         most = max(most, pending)
         _show_progress(Progress(step="ingest_indexing", done=most - pending, total=most))
         await assistant.settle(INDEX_LOOK_S)
-        pending = (await assistant.statistics()).pending_embeddings
+        pending = (await assistant.mind.statistics()).pending_embeddings
         if pending:
             await asyncio.sleep(INDEX_LOOK_S)  # the model is still loading
     if most and sys.stderr.isatty():
@@ -313,7 +313,7 @@ async def _rest(_options: argparse.Namespace) -> int:
         await _loaded(assistant)
         await assistant.rest.look_again()
         paused = bool(assistant.setting("memory.paused"))
-        ledger, fatigue = await assistant.ledger(), await assistant.fatigue()
+        ledger, fatigue = await assistant.mind.ledger(), await assistant.mind.fatigue()
         for line in summary(assistant.rest.status(), ledger, fatigue, paused=paused):
             print(line)  # noqa: T201
         return 0
@@ -333,7 +333,7 @@ async def _audit(options: argparse.Namespace) -> int:
     assistant = _assistant()
     try:
         await assistant.start(_show_progress)
-        return _print_audit(await assistant.audit(fix=options.fix))
+        return _print_audit(await assistant.mind.audit(fix=options.fix))
     finally:
         await assistant.shutdown()
 
@@ -342,7 +342,7 @@ async def _rebuild(_options: argparse.Namespace) -> int:
     assistant = _assistant()
     try:
         await assistant.start(_show_progress)
-        return _print_audit(await assistant.rebuild())
+        return _print_audit(await assistant.mind.rebuild())
     finally:
         await assistant.shutdown()
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 from growbox_app import judging, writing
 from growbox_app.agent import prompts
-from growbox_app.api import JudgeSkill
 from growbox_app.engine import protocol as p
 from growbox_app.engine.client import EngineClient, EngineDied
 from growbox_app.engine.supervisor import EngineSupervisor
+from growbox_app.mind_face import JudgeSkill
 from growbox_app.models.calibration import Calibrate, JudgeCalibration, judge_calibration
 from growbox_app.text import LANGUAGES
 from memory.requests import (

@@ -9,9 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from growbox_app.api import (
-    Approval,
-    ApprovalAnswer,
-    ApprovalAsked,
     AskRequest,
     Assistant,
     Attachment,
@@ -23,6 +20,11 @@ from growbox_app.api import (
     TextDelta,
     TurnEvent,
     TurnFinished,
+)
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
 )
 from growbox_app.export import file_name
 from growbox_app.ingest.words import fields_of

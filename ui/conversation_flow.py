@@ -15,8 +15,6 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from growbox_app.api import (
-    ApprovalAsked,
-    ApprovalEnded,
     AskRequest,
     Assistant,
     Attachment,
@@ -30,6 +28,7 @@ from growbox_app.api import (
     TurnEvent,
     TurnFinished,
 )
+from growbox_app.approval_face import ApprovalAsked, ApprovalEnded
 from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from memory.ports import Clock

@@ -593,7 +593,7 @@ class MainWindow(QMainWindow):
         button.setText(f"{name} ▾".replace("&", "&&"))
         button.setAccessibleName(tip)
         button.setToolTip(tip)
-        judge = wording.judge(self._assistant.judge_skills(), status.model_name)
+        judge = wording.judge(self._assistant.mind.judge_skills(), status.model_name)
         self.panels.ledger.show_judge(judge)
         self.conversation_panel.view.judge = judge
 
@@ -694,7 +694,7 @@ class MainWindow(QMainWindow):
     def open_about(self) -> None:
         """Shows what GrowBox is made of; the list follows when it is read."""
         judge = wording.judge(
-            self._assistant.judge_skills(), self._assistant.engine_status().model_name
+            self._assistant.mind.judge_skills(), self._assistant.engine_status().model_name
         )
         dialog = AboutDialog(self._state.data_path, self._cpu_variant, self, judge=judge)
         dialog.show()

@@ -145,20 +145,20 @@ class MemoryPanels(QObject):
     async def _pull_once(self) -> None:
         conversation_id = self._conversation_id
         now_ms = self._clock.now_ms()
-        self.region.show_snapshot(await self._assistant.region(conversation_id), now_ms)
-        self.queue.show_snapshot(await self._assistant.queue(conversation_id), now_ms)
-        ledger = await self._assistant.ledger()
+        self.region.show_snapshot(await self._assistant.mind.region(conversation_id), now_ms)
+        self.queue.show_snapshot(await self._assistant.mind.queue(conversation_id), now_ms)
+        ledger = await self._assistant.mind.ledger()
         if self._in_sight("ledger"):
             await self._look_up_dates(ledger)
         self.ledger.show_snapshot(ledger, now_ms, self._known_dates())
         self.docks["ledger"].show_figure(wording.number(len(ledger.open)))
-        fatigue = await self._assistant.fatigue()
+        fatigue = await self._assistant.mind.fatigue()
         self.fatigue.show_snapshot(fatigue)
         self.docks["fatigue"].show_figure(f"{fatigue.total:.2f}")
         self.mood_changed.emit(mood(fatigue.total), fatigue.total)
-        self._status_line.show_statistics(await self._assistant.statistics())
+        self._status_line.show_statistics(await self._assistant.mind.statistics())
         if self._in_sight("stains"):
-            self.stains.show_snapshot(await self._assistant.stains(), now_ms)
+            self.stains.show_snapshot(await self._assistant.mind.stains(), now_ms)
         if self._in_sight("pointers"):
             await self._pull_pointers()
 
@@ -198,7 +198,7 @@ class MemoryPanels(QObject):
         if node_id is None:
             self.pointers.show_snapshot(None, self._clock.now_ms())
             return
-        snapshot = await self._assistant.neighbourhood(node_id)
+        snapshot = await self._assistant.mind.neighbourhood(node_id)
         if node_id == self._pointer_node:
             self.pointers.show_snapshot(snapshot, self._clock.now_ms())
 
@@ -206,12 +206,12 @@ class MemoryPanels(QObject):
     def _pin(self, block_id: int, pinned: bool) -> None:
         conversation_id = self._conversation_id
         if conversation_id is not None:
-            self._act(lambda: self._assistant.pin(conversation_id, block_id, pinned=pinned))
+            self._act(lambda: self._assistant.mind.pin(conversation_id, block_id, pinned=pinned))
 
     def _evict(self, block_id: int) -> None:
         conversation_id = self._conversation_id
         if conversation_id is not None:
-            self._act(lambda: self._assistant.evict(conversation_id, block_id))
+            self._act(lambda: self._assistant.mind.evict(conversation_id, block_id))
 
     def _act(self, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.start("panel action", self._carry_out(work))

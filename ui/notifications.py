@@ -13,7 +13,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QProcess, Qt, Signal
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 
-from growbox_app.api import Approval
+from growbox_app.approval_face import Approval
 from growbox_app.text import tr
 from ui.conversation_flow import ConversationFlow
 from ui.icons import application_icon

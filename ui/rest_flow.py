@@ -130,7 +130,7 @@ class RestFlow(QObject):
 
     def _judge(self) -> rest_words.Judge:
         ready = self._assistant.engine_status().phase is EnginePhase.READY
-        trusted = any(skill.trusted for skill in self._assistant.judge_skills())
+        trusted = any(skill.trusted for skill in self._assistant.mind.judge_skills())
         return rest_words.Judge(ready=ready, trusted=trusted)
 
     # -- what the user asks for -----------------------------------------------------------------

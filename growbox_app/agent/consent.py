@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from growbox_app.api import ApprovalAnswer, CommandPart
+from growbox_app.approval_face import ApprovalAnswer, CommandPart
 from growbox_app.executors.base import FileChange, Plan, Workspace
 from growbox_app.executors.paths import shown
 from growbox_app.hunks import DiffHunk, apply, editable, hunks_of, unified

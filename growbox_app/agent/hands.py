@@ -26,13 +26,15 @@ from growbox_app.agent.consent import (
 from growbox_app.agent.outcomes import Outcomes
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.api import (
+    ToolCalled,
+    ToolStarted,
+    TurnEvent,
+)
+from growbox_app.approval_face import (
     Approval,
     ApprovalAnswer,
     ApprovalAsked,
     ApprovalScope,
-    ToolCalled,
-    ToolStarted,
-    TurnEvent,
 )
 from growbox_app.approvals import Approvals
 from growbox_app.audit_log import AuditLog, Decided

@@ -11,8 +11,6 @@ import msgspec
 
 from growbox_app.agent.stages import Move
 from growbox_app.api import (
-    ApprovalAsked,
-    ApprovalEnded,
     DeepSearch,
     Problem,
     ProblemCode,
@@ -21,6 +19,7 @@ from growbox_app.api import (
     TurnStats,
     UsedMemory,
 )
+from growbox_app.approval_face import ApprovalAsked, ApprovalEnded
 from growbox_app.engine import protocol as p
 from memory.text import content_terms, storable, title
 from memory.values import Conversation, Node, Page

@@ -18,13 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from growbox_app.api import (
-    Approval,
-    ApprovalAnswer,
-    ApprovalAsked,
     AskRequest,
     TextDelta,
     ToolCalled,
     TurnFinished,
+)
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
 )
 from growbox_app.assistant import GrowBox, Options
 from memory.values import NodeDraft, NodeKind, NodeStatus, Project, Role
@@ -202,7 +204,7 @@ async def transcript_of(app: GrowBox, task: Task, seen: Seen) -> str:
     """What stood in the prompt, block by block, and what happened beside it."""
     parts = [f"# {task.id}\n{task.wish}"]
     if seen.finished is not None:
-        region = await app.region(seen.finished.answer.conversation_id)
+        region = await app.mind.region(seen.finished.answer.conversation_id)
         parts += [f"## {entry.block.kind.value}\n{entry.block.text}" for entry in region.blocks]
         parts.append(f"## answer ({seen.finished.status.value})\n{seen.finished.answer.content}")
     parts.append("## as it went\n" + "".join(seen.story))

@@ -120,7 +120,7 @@ async def measure(app: GrowBox, files: Path) -> dict[str, float]:
     report = await app.ingest([files], lambda _progress: None)
     ingest_s = time.monotonic() - started
     while (
-        await app.statistics()
+        await app.mind.statistics()
     ).pending_embeddings and time.monotonic() - started < ingest_s + EMBEDDING_S:
         await asyncio.sleep(0.2)
     probe.close()

@@ -90,7 +90,7 @@ async def build_long(app: GrowBox) -> None:
     await first_token_s(app, listing().replace("def f", "def g"), newest.id)
     await first_token_s(app, "Which of the two modules came first? One word.", newest.id)
     await app.settle(20)
-    say(tokens=(await app.region(newest.id)).used_tokens)
+    say(tokens=(await app.mind.region(newest.id)).used_tokens)
 
 
 async def fresh(app: GrowBox) -> None:
@@ -135,7 +135,7 @@ async def beside(app: GrowBox) -> None:
     await asyncio.sleep(0.5)
     for _ in range(2):
         rates["beside"].append((await rate(app)).tokens_per_s)
-    pending = (await app.statistics()).pending_embeddings
+    pending = (await app.mind.statistics()).pending_embeddings
     say(
         alone=statistics.median(rates["alone"]),
         beside=statistics.median(rates["beside"]),
@@ -219,7 +219,9 @@ async def stall(window: object) -> None:
     started = time.monotonic()
     while flow.shown.running and time.monotonic() - started < 30:
         await asyncio.sleep(0.05)
-    while (await assistant.statistics()).pending_embeddings and time.monotonic() - started < 60:
+    while (
+        await assistant.mind.statistics()
+    ).pending_embeddings and time.monotonic() - started < 60:
         await asyncio.sleep(0.2)
     probe.close()
     delays = sorted(probe.delays_ms)

@@ -10,7 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from growbox_app.api import ApprovalAnswer, ApprovalAsked, AskRequest
+from growbox_app.api import AskRequest
+from growbox_app.approval_face import ApprovalAnswer, ApprovalAsked
 from tests.fakes.application import scripted
 
 COMMAND = "touch made.txt; sleep 60"

@@ -11,7 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from growbox_app.api import ApprovalAnswer, ApprovalAsked, AskRequest
+from growbox_app.api import AskRequest
+from growbox_app.approval_face import ApprovalAnswer, ApprovalAsked
 from growbox_app.checkpoints import Checkpoints
 from growbox_app.executors.file_write import FileWrite
 from tests.fakes.application import scripted

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from growbox_app.api import ApprovalEnded, ToolCalled
+from growbox_app.api import ToolCalled
+from growbox_app.approval_face import ApprovalEnded
 from growbox_app.assistant import GrowBox
 from memory.values import NodeStatus
 from tests.crash.approval_child import COMMAND

@@ -17,10 +17,6 @@ from pathlib import Path
 
 from growbox_app.api import (
     AppEvent,
-    Approval,
-    ApprovalAnswer,
-    ApprovalAsked,
-    ApprovalEnded,
     AskRequest,
     Attachment,
     ConversationsChanged,
@@ -28,7 +24,6 @@ from growbox_app.api import (
     DeepSearchChanged,
     EnginePhase,
     EngineStatus,
-    JudgeSkill,
     MemoriesFound,
     MemoryChanged,
     ModelStatus,
@@ -52,9 +47,16 @@ from growbox_app.api import (
     Unsubscribe,
     UsedMemory,
 )
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
+    ApprovalEnded,
+)
 from growbox_app.audit_log import Decided
 from growbox_app.ingest.report import IngestReport
 from growbox_app.library_face import SearchHit
+from growbox_app.mind_face import JudgeSkill
 from growbox_app.settings.schema import SETTINGS
 from growbox_app.shadow.undoing import undone
 from growbox_app.shadow.values import RestoreReport
@@ -173,6 +175,7 @@ class ScriptedAssistant:
         self._listeners: list[Callable[[AppEvent], None]] = []
         self.rest = ScriptedRest(self.tell)
         self.background_tasks = ScriptedTasks(self.tell)
+        self.mind = self
         self.library = ScriptedLibrary(
             self._projects, self._conversations, lambda: self.tell(ConversationsChanged())
         )

@@ -67,4 +67,4 @@ async def owe(app: GrowBox, notes: int = 12) -> int:
         return engine.search_exactly(query)
 
     await memory.drive(search)
-    return len((await app.ledger()).open)
+    return len((await app.mind.ledger()).open)

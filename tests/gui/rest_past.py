@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from growbox_app.api import JudgeSkill
+from growbox_app.mind_face import JudgeSkill
 from memory.rest_values import (
     Cause,
     Experience,

@@ -141,8 +141,8 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     listed = await assistant.conversations()
     window.open_conversation(listed[1].id)
     await desk.settle()
-    block = (await assistant.queue(listed[1].id)).entries[0].block_id
-    await assistant.pin(listed[1].id, block, pinned=True)
+    block = (await assistant.mind.queue(listed[1].id)).entries[0].block_id
+    await assistant.mind.pin(listed[1].id, block, pinned=True)
     assistant.gate = asyncio.Event()
     assistant.answers.append((CHINESE if language == "zh" else ENGLISH)[1])
     desk.ask("怎么备份它？" if language == "zh" else "And how do I back it up?")

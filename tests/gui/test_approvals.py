@@ -11,15 +11,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from growbox_app.api import (
+    Problem,
+    ProblemCode,
+    ToolCalled,
+    ToolStarted,
+)
+from growbox_app.approval_face import (
     Approval,
     ApprovalAnswer,
     ApprovalAsked,
     ApprovalEnded,
     ApprovalScope,
-    Problem,
-    ProblemCode,
-    ToolCalled,
-    ToolStarted,
 )
 from growbox_app.hunks import DiffHunk
 from growbox_app.text import tr

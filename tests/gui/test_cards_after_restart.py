@@ -11,7 +11,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from growbox_app.api import ApprovalEnded, Problem, ProblemCode, ToolCalled
+from growbox_app.api import (
+    Problem,
+    ProblemCode,
+    ToolCalled,
+)
+from growbox_app.approval_face import ApprovalEnded
 from growbox_app.text import tr
 from memory.values import NodeStatus, Role
 from tests.fakes.assistant import ScriptedAssistant

@@ -11,15 +11,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from growbox_app.api import (
+    ToolCalled,
+)
+from growbox_app.approval_face import (
     Approval,
     ApprovalAnswer,
     ApprovalScope,
     CommandPart,
-    JudgeSkill,
-    ToolCalled,
 )
 from growbox_app.audit_log import Decided
 from growbox_app.hunks import DiffHunk
+from growbox_app.mind_face import JudgeSkill
 from growbox_app.text import tr
 from tests.fakes.assistant import ScriptedAssistant
 from tests.gui.conftest import Desk

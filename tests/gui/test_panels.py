@@ -71,7 +71,7 @@ async def test_a_click_on_the_strip_opens_the_source(desk: Desk) -> None:
     strip = desk.window.panels.region.strip
     wanted: list[NodeId] = []
     desk.window.panels.region.source_wanted.connect(wanted.append)
-    snapshot = await desk.assistant.region(desk.window.flow.shown.conversation_id)
+    snapshot = await desk.assistant.mind.region(desk.window.flow.shown.conversation_id)
     token = snapshot.system_tokens + 3
     place = QPointF(token / snapshot.window_tokens * strip.width(), 15)
     none, left = Qt.KeyboardModifier.NoModifier, Qt.MouseButton.LeftButton

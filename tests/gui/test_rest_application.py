@@ -41,7 +41,7 @@ async def test_a_debt_is_paid_by_button_and_undone_in_the_journal(
         assert await owe(app) == 1
         await app.rest.look_again()
         await _pay_and_undo(window, app.rest)
-        assert (await app.audit(fix=False)).clean
+        assert (await app.mind.audit(fix=False)).clean
     finally:
         window.stop_updates()
         window.hide()

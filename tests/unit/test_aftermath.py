@@ -12,13 +12,12 @@ import pytest
 from growbox_app import doctor
 from growbox_app.agent.aftermath import Aftermath
 from growbox_app.api import (
-    ApprovalAnswer,
-    ApprovalAsked,
     AskRequest,
     ProblemCode,
     ProblemError,
     ToolCalled,
 )
+from growbox_app.approval_face import ApprovalAnswer, ApprovalAsked
 from growbox_app.assistant import GrowBox
 from growbox_app.checkpoints import Checkpoints
 from growbox_app.clock import SystemClock

@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 
 from growbox_app.api import (
-    Approval,
-    ApprovalAnswer,
-    ApprovalAsked,
-    ApprovalEnded,
     AskRequest,
     ToolCalled,
     ToolStarted,
     TurnEvent,
     TurnFinished,
+)
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
+    ApprovalEnded,
 )
 from growbox_app.assistant import GrowBox
 from growbox_app.executors.base import FileChange

@@ -143,7 +143,7 @@ def test_a_wrong_answer_is_searched_without_what_it_leant_on(tmp_path: Path) -> 
 
         assert search.forced
         assert not leant_on & {m.node_id for m in search.memories}
-        hood = await app.neighbourhood(next(iter(leant_on)))
+        hood = await app.mind.neighbourhood(next(iter(leant_on)))
         assert not any(edge.forced for edge in hood.arriving)
 
     run(tmp_path, body)
@@ -180,7 +180,7 @@ def test_what_the_user_cites_stands_in_the_prompt_and_a_jump_is_learned(tmp_path
         assert [(m.node_id, m.way, m.reason) for m in last.memories] == [
             (question.id, Way.JUMP, "cited")
         ]
-        hood = await app.neighbourhood(question.id)
+        hood = await app.mind.neighbourhood(question.id)
         assert any(edge.forced for edge in hood.arriving)
 
     run(tmp_path, body)

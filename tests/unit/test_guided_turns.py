@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from growbox_app.api import (
-    ApprovalAnswer,
-    ApprovalAsked,
     AskRequest,
     ToolCalled,
     TurnEvent,
     TurnFinished,
 )
+from growbox_app.approval_face import ApprovalAnswer, ApprovalAsked
 from growbox_app.assistant import GrowBox
 from memory.values import NodeStatus
 from tests.fakes import recording_engine

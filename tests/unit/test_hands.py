@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from growbox_app.api import (
-    Approval,
-    ApprovalAnswer,
-    ApprovalAsked,
-    ApprovalEnded,
-    ApprovalScope,
     AskRequest,
     ToolCalled,
     ToolStarted,
     TurnEvent,
     TurnFinished,
+)
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
+    ApprovalEnded,
+    ApprovalScope,
 )
 from growbox_app.assistant import GrowBox
 from growbox_app.library_face import ForgetState

@@ -79,7 +79,7 @@ def test_a_folder_is_found_by_what_is_in_it(tmp_path, folder):
         assert await pages(app, "kiwis fly") == ["Kiwis cannot fly"]
         assert "def lend_3" in (await pages(app, "lend_3"))[0]
         assert "第一段" in (await pages(app, "letter.docx 第一段"))[0]
-        assert (await app.audit(fix=False)).findings == ()
+        assert (await app.mind.audit(fix=False)).findings == ()
 
     run(tmp_path, body)
 
@@ -90,7 +90,7 @@ def test_what_did_not_change_is_not_read_again(tmp_path, folder):
 
     async def body(app: GrowBox) -> None:
         await take(app, folder)
-        nodes = (await app.statistics()).nodes
+        nodes = (await app.mind.statistics()).nodes
         os.utime(
             folder / "book.pdf", ns=(1, 1)
         )  # another stamp, the same bytes: read, and not kept
@@ -101,7 +101,7 @@ def test_what_did_not_change_is_not_read_again(tmp_path, folder):
         report = await take(app, folder, path)
         assert (report.added, report.changed, report.unchanged) == (0, 0, 6)
         assert report.passages_added == report.passages_kept == 0
-        assert (await app.statistics()).nodes == nodes
+        assert (await app.mind.statistics()).nodes == nodes
         assert (await take(app, folder)).unchanged == 6
 
     run(tmp_path, body)
@@ -197,7 +197,7 @@ def test_shutting_down_ends_a_running_ingest(tmp_path, folder):
         report = await take(app, many)
         assert report.added + report.unchanged == 60
         assert report.unchanged >= 3
-        assert (await app.audit(fix=False)).findings == ()
+        assert (await app.mind.audit(fix=False)).findings == ()
 
     run(tmp_path, again)
 

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from growbox_app.api import ApprovalAnswer, ApprovalAsked, AskRequest, ProblemCode, ProblemError
+from growbox_app.api import (
+    AskRequest,
+    ProblemCode,
+    ProblemError,
+)
+from growbox_app.approval_face import ApprovalAnswer, ApprovalAsked
 from growbox_app.assistant import GrowBox
 from growbox_app.library_face import ForgetState
 from growbox_app.projects import FolderLevel

@@ -63,7 +63,7 @@ def test_each_prompt_extends_the_last_until_a_hole_and_equals_it_up_to_there(
             words = " ".join(f"w{number}x{at}" for at in range(150))
             end = await ask(app, f"say:30 数据 {words}", conversation_id)
             conversation_id = end.answer.conversation_id
-            evictions.append((await app.region(conversation_id)).evictions)
+            evictions.append((await app.mind.region(conversation_id)).evictions)
 
     run(tmp_path / "data", body, models__context_tokens=4096)
     sent = recorded(prompts)
@@ -112,8 +112,8 @@ def test_a_turn_cancelled_before_its_first_word_leaves_no_trace_in_the_next_prom
             assert any("DuckDB" in memory.excerpt for memory in end.memories)
             assert conversation_id is not None
             assert len(await app.messages(conversation_id)) == 4  # truth keeps it
-            region = await app.region(conversation_id)
-            queue = await app.queue(conversation_id)
+            region = await app.mind.region(conversation_id)
+            queue = await app.mind.queue(conversation_id)
             assert len(region.blocks) == len(queue.entries)
             assert region.blocks[-1].block.kind is BlockKind.ASSISTANT
         await ask(app, "and what else?", conversation_id)
@@ -136,7 +136,7 @@ def test_both_layouts_run_through_the_real_path(tmp_path: Path, prompts: Path, l
         conversation_id = first.answer.conversation_id
         second = await ask(app, "Which database is my favourite?", conversation_id)
         assert any("DuckDB" in memory.excerpt for memory in second.memories)
-        kinds = [b.block.kind for b in (await app.region(conversation_id)).blocks]
+        kinds = [b.block.kind for b in (await app.mind.region(conversation_id)).blocks]
         spoken = [BlockKind.USER, BlockKind.ASSISTANT]
         if layout == "tail_ring":
             assert kinds == [BlockKind.MEMORY, *spoken, *spoken]
@@ -153,7 +153,7 @@ def test_a_placeholder_becomes_real_when_the_answer_cites_it(tmp_path: Path, pro
         await ask(app, "say:1 My favourite database is DuckDB.")
         await app.settle(10)
         end = await ask(app, "say:8 Which favourite database, is it DuckDB?")
-        region = await app.region(end.answer.conversation_id)
+        region = await app.mind.region(end.answer.conversation_id)
         memories = [b.block for b in region.blocks if b.block.kind is BlockKind.MEMORY]
         cited = {memory.node_id for memory in end.memories if memory.cited}
         exact = {memory.node_id for memory in end.memories if memory.way != "rag"}

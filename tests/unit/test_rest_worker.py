@@ -75,7 +75,7 @@ def test_it_sleeps_when_nobody_is_there_and_the_ledger_is_empty_afterwards(tmp_p
         assert 0 < status.in_s <= 480
         clock.advance(481)
         await app.rest.worker.tick()
-        assert (await app.ledger()).open == ()
+        assert (await app.mind.ledger()).open == ()
         entries = (await app.rest.journal(JournalFilter())).entries
         assert entries
         assert app.rest.status().news == (await app.rest.journal(JournalFilter())).unseen > 0
@@ -92,15 +92,15 @@ def test_input_puts_it_off_and_power_forbids_it(tmp_path: Path) -> None:
         app.rest.activity()
         clock.advance(20)
         await app.rest.worker.tick()
-        assert len((await app.ledger()).open) == 1
+        assert len((await app.mind.ledger()).open) == 1
         clock.advance(481)
         machine.battery = True
         await app.rest.worker.tick()
         assert app.rest.status().reason is RestReason.POWER
-        assert len((await app.ledger()).open) == 1
+        assert len((await app.mind.ledger()).open) == 1
         await app.change_setting("rest.on_battery", True)
         await app.rest.worker.tick()
-        assert (await app.ledger()).open == ()
+        assert (await app.mind.ledger()).open == ()
 
     _run(tmp_path, body)
 
@@ -120,7 +120,7 @@ def test_any_input_ends_a_sleep_that_nobody_asked_for(tmp_path: Path) -> None:
         app.subscribe(listen)
         await app.rest.worker.tick()
         assert RestPhase.SLEEPING in seen
-        debts = (await app.ledger()).open
+        debts = (await app.mind.ledger()).open
         assert debts
         assert debts[0].remaining < 300  # what was answered stays paid
         assert app.rest.status().phase is RestPhase.AWAKE
@@ -144,7 +144,7 @@ def test_a_question_goes_before_a_sleep_that_the_user_asked_for(tmp_path: Path) 
         report = await app.rest.sleep()
         assert report is not None
         assert report.outcome is RestOutcome.DONE
-        assert (await app.ledger()).open == ()
+        assert (await app.mind.ledger()).open == ()
 
     _run(tmp_path, body)
 
@@ -152,15 +152,15 @@ def test_a_question_goes_before_a_sleep_that_the_user_asked_for(tmp_path: Path) 
 def test_dream_pays_one_debt_and_everything_can_be_undone(tmp_path: Path) -> None:
     async def body(app: GrowBox, _clock: FakeClock, _machine: QuietMachine) -> None:
         await owe(app)
-        debt = (await app.ledger()).open[0]
+        debt = (await app.mind.ledger()).open[0]
         report = await app.rest.dream(debt.id)
         assert report is not None
         assert report.outcome is RestOutcome.DONE
-        assert (await app.ledger()).open == ()
+        assert (await app.mind.ledger()).open == ()
         for entry in (await app.rest.journal(JournalFilter())).entries:
             assert await app.rest.undo(entry.id)
-        assert [d.id for d in (await app.ledger()).open] == [debt.id]
-        assert (await app.audit(fix=False)).findings == ()
+        assert [d.id for d in (await app.mind.ledger()).open] == [debt.id]
+        assert (await app.mind.audit(fix=False)).findings == ()
 
     _run(tmp_path, body)
 
@@ -172,10 +172,10 @@ def test_off_is_off(tmp_path: Path) -> None:
         clock.advance(10_000)
         await app.rest.worker.tick()
         assert app.rest.status().reason is RestReason.OFF
-        assert len((await app.ledger()).open) == 1
+        assert len((await app.mind.ledger()).open) == 1
         nap = await app.rest.nap()
         assert nap.blocks == 0
-        assert len((await app.ledger()).open) == 1
+        assert len((await app.mind.ledger()).open) == 1
 
     _run(tmp_path, body)
 
@@ -190,18 +190,18 @@ def test_what_one_model_has_no_clear_answer_to_is_owed_to_another(tmp_path: Path
         assert await owe(app) == 1
         clock.advance(481)
         await _tick(app)
-        ledger = await app.ledger()
+        ledger = await app.mind.ledger()
         assert (ledger.open, ledger.unclear_notes) == ((), 12)
         status = app.rest.status()
         assert (status.debts, status.unclear) == (0, 1)
         await _tick(app)
         now[0] = trusted("", "", "")
         await _tick(app)
-        assert (await app.ledger()).unclear, "it is not asked all the time"
+        assert (await app.mind.ledger()).unclear, "it is not asked all the time"
         clock.advance(601)
         await _tick(app)
         await _tick(app)
-        ledger = await app.ledger()
+        ledger = await app.mind.ledger()
         assert (ledger.open, ledger.unclear, ledger.cleared) == ((), (), 1)
         entries = (await app.rest.journal(JournalFilter())).entries
         assert {JournalKind.PUT_ASIDE, JournalKind.REOPENED} <= {e.kind for e in entries}

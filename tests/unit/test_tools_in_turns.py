@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from growbox_app.api import (
-    Approval,
-    ApprovalAnswer,
-    ApprovalAsked,
     AskRequest,
     ProblemError,
     ToolCalled,
     ToolsChanged,
     TurnEvent,
+)
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
 )
 from growbox_app.assistant import GrowBox
 from growbox_app.mcp_client.values import ServerSpec, ServerState

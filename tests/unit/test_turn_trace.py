@@ -20,10 +20,6 @@ from growbox_app.agent.outcomes import Outcomes
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.agent.turn import ASKED_CHARACTERS, Trace, Turn, decode_trace, encode_trace
 from growbox_app.api import (
-    Approval,
-    ApprovalAnswer,
-    ApprovalAsked,
-    ApprovalEnded,
     AskRequest,
     Notice,
     Problem,
@@ -31,6 +27,12 @@ from growbox_app.api import (
     ToolCalled,
     TurnEvent,
     TurnFinished,
+)
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalAsked,
+    ApprovalEnded,
 )
 from growbox_app.assistant import GrowBox
 from growbox_app.executors.base import CallContext

@@ -74,9 +74,9 @@ def test_a_turn_is_stored_streamed_and_resident(tmp_path: Path) -> None:
         assert shown(events) == end.answer.content == "scripted answer: hello 世界 there"
         stored = await app.messages(accepted.conversation.id)
         assert [node.content for node in stored] == ["hello 世界 there", end.answer.content]
-        region = await app.region(accepted.conversation.id)
+        region = await app.mind.region(accepted.conversation.id)
         assert [b.block.kind for b in region.blocks] == [BlockKind.USER, BlockKind.ASSISTANT]
-        queue = await app.queue(accepted.conversation.id)
+        queue = await app.mind.queue(accepted.conversation.id)
         assert {e.block_id for e in queue.entries} == {b.block.id for b in region.blocks}
         assert region.used_tokens + region.reserve_tokens <= region.window_tokens
 
@@ -97,7 +97,7 @@ def test_a_fact_is_recalled_in_a_new_conversation_and_the_trace_survives_restart
         memories, stats = app.trace_of(end.answer)
         assert memories == end.memories
         assert stats == end.stats
-        region = await app.region(end.answer.conversation_id)
+        region = await app.mind.region(end.answer.conversation_id)
         kinds = [b.block.kind for b in region.blocks]
         assert kinds[-3:] == [BlockKind.MEMORY, BlockKind.USER, BlockKind.ASSISTANT]
 
@@ -293,7 +293,7 @@ def test_many_turns_and_long_questions_never_overflow(tmp_path: Path, context_to
             end = finished(events)
             assert end.status is NodeStatus.COMPLETE, end.problem
             conversation_id = end.answer.conversation_id
-            region = await app.region(conversation_id)
+            region = await app.mind.region(conversation_id)
             assert region.used_tokens <= region.window_tokens
             assert end.stats.prompt_tokens + region.reserve_tokens <= region.window_tokens
         assert conversation_id is not None

@@ -66,7 +66,7 @@ def test_a_turn_leaves_system_images_and_a_warm_conversation(tmp_path: Path) -> 
         assert own == {conversation_id}
         assert len(system) == 2  # English and Chinese
         end = await ask(app, "And how many ships?", conversation_id)
-        region = await app.region(conversation_id)
+        region = await app.mind.region(conversation_id)
         before = [block.block.tokens for block in region.blocks if block.block.turn == 1]
         assert end.stats.reused_tokens >= region.system_tokens - 4 + sum(before)
 
@@ -82,7 +82,7 @@ def test_a_new_conversation_starts_from_the_system_image_after_a_restart(
 
     async def second(app: GrowBox) -> None:
         end = await ask(app, text)
-        region = await app.region(end.answer.conversation_id)
+        region = await app.mind.region(end.answer.conversation_id)
         assert end.stats.reused_tokens >= region.system_tokens - 4
         assert region.system_tokens > 40
 
@@ -104,10 +104,12 @@ def test_a_new_conversation_of_a_project_starts_from_its_own_system_image(tmp_pa
         app.prepare(None, project_id=project.id)
         assert await app.prepared(SECONDS)
         end = await ask(app, "Which crane is the tallest?", project_id=project.id)
-        region = await app.region(end.answer.conversation_id)
+        region = await app.mind.region(end.answer.conversation_id)
         assert end.stats.reused_tokens >= region.system_tokens - 4
         end = await ask(app, "And outside of it?")
-        assert (await app.region(end.answer.conversation_id)).system_tokens < region.system_tokens
+        assert (
+            await app.mind.region(end.answer.conversation_id)
+        ).system_tokens < region.system_tokens
 
     run(tmp_path, first)
     run(tmp_path, second)
@@ -161,7 +163,7 @@ def test_without_leave_to_compute_images_are_restored_and_nothing_is_read(tmp_pa
         await cool_down(app, shown[0])
         await prepared(app, shown[0])
         end = await ask(app, "And trucks?", shown[0])
-        region = await app.region(shown[0])
+        region = await app.mind.region(shown[0])
         assert end.stats.reused_tokens < region.system_tokens + 20  # and part of a time stamp
 
     run(tmp_path, first, saving_power=lambda: True)
@@ -174,10 +176,10 @@ def test_idle_compaction_makes_room_before_the_next_turn_needs_it(tmp_path: Path
         conversation_id: ConversationId | None = None
         waited: list[int] = []
         for number in range(30):
-            before = (await app.region(conversation_id)).evictions if conversation_id else 0
+            before = (await app.mind.region(conversation_id)).evictions if conversation_id else 0
             end = await ask(app, f"Fact {number}: " + "quay crane ship " * 14, conversation_id)
             conversation_id = end.answer.conversation_id
-            waited.append((await app.region(conversation_id)).evictions - before)
+            waited.append((await app.mind.region(conversation_id)).evictions - before)
             if idle:
                 assert await app.prepared(SECONDS)
         return waited

@@ -20,7 +20,11 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from growbox_app.api import Approval, ApprovalAnswer, ApprovalScope
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalScope,
+)
 from growbox_app.text import tr
 from ui.icons import icon
 from ui.panels.command_parts import CAREFUL_RISKS, CommandParts

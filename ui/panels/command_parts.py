@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from growbox_app.api import CommandPart
+from growbox_app.approval_face import CommandPart
 from growbox_app.text import tr
 from ui.icons import icon
 from ui.panels.controls import ICON_PIXELS, QuietLabel, TextButton

@@ -8,7 +8,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from growbox_app.api import Approval, ApprovalEnded, Problem, ToolCalled, ToolStarted
+from growbox_app.api import (
+    Problem,
+    ToolCalled,
+    ToolStarted,
+)
+from growbox_app.approval_face import Approval, ApprovalEnded
 from ui.icons import icon
 from ui.panels.approval_card import ApprovalCard
 from ui.panels.controls import ICON_PIXELS, IconButton, QuietLabel, TextButton

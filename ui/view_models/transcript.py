@@ -10,9 +10,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from growbox_app.api import (
-    Approval,
-    ApprovalAsked,
-    ApprovalEnded,
     Attachment,
     DeepSearch,
     DeepSearchState,
@@ -28,6 +25,11 @@ from growbox_app.api import (
     TurnFinished,
     TurnStats,
     UsedMemory,
+)
+from growbox_app.approval_face import (
+    Approval,
+    ApprovalAsked,
+    ApprovalEnded,
 )
 from growbox_app.shadow.values import RestoreReport
 from memory.values import Conversation, ConversationId, Node, NodeId, NodeStatus, Role

@@ -7,11 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from growbox_app.api import (
-    Approval,
-    ApprovalEnded,
     EnginePhase,
     EngineStatus,
-    JudgeSkill,
     Phase,
     PhaseChanged,
     Problem,
@@ -21,6 +18,8 @@ from growbox_app.api import (
     TurnStats,
     UsedMemory,
 )
+from growbox_app.approval_face import Approval, ApprovalEnded
+from growbox_app.mind_face import JudgeSkill
 from growbox_app.problems import sentence
 from growbox_app.text import tr
 from memory.values import NodeKind, NodeStatus, Role, Statistics
