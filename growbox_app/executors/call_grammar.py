@@ -259,7 +259,10 @@ def _away_in_code(units: Collection[str], rest: str, plain: str) -> str:
     """The same in code, of which a string or what stands in brackets is one piece."""
     begun = {unit[-1] for unit in units}
     pieces = [name for name, opening in _PIECES.items() if begun.isdisjoint(opening)]
-    parts = [f"[^{plain}{_SPECIAL}\\x00-\\x1f] {rest}", *(f"{name} {rest}" for name in pieces)]
+    parts = [f"[^{plain}{_SPECIAL}\\x00-\\x1f] {rest}"]
+    parts += [
+        f'{name} "\\\\" "n" {rest}' if name == "comment" else f"{name} {rest}" for name in pieces
+    ]
     return " | ".join(parts)
 
 
@@ -355,11 +358,11 @@ _HALF = {"code": "rest", "block": "inside"}
 def _code() -> tuple[str, ...]:
     """Python inside a JSON string with every string and bracket closed: `code`, and `block`, which stays indented and does not end open."""
     return (
-        r'code ::= lines (piece lines)* "\""',
-        r'block ::= (indent? piece)* indent? (last | quoted | group | comment) lines "\""',
-        r'indent ::= ("\\" "n"){1,4} "    "',
+        r'code ::= held comment? "\""',
+        r'block ::= (indent | piece)* (last | quoted | group) comment? lines "\""',
+        r'indent ::= comment? ("\\" "n"){1,4} "    "',
         rf"last ::= [^ ,:={_SPECIAL}\x00-\x1f]",
-        rf'piece ::= [^{_SPECIAL}\x00-\x1f] | "\\" [/t] | quoted | group | comment | "<" less-0',
+        rf'piece ::= [^{_SPECIAL}\x00-\x1f] | "\\" [/t] | quoted | group | "<" less-0',
         *(
             rf'less-{at} ::= [^{barred}{_SPECIAL}\x00-\x1f] | quoted | group | "<" less-0{more}'
             for at, (barred, more) in enumerate(
@@ -372,7 +375,7 @@ def _code() -> tuple[str, ...]:
             )
         ),
         'group ::= "(" held ")" | "[" held "]" | "{" held "}"',
-        "held ::= lines (piece lines)*",
+        r'held ::= lines ((piece | comment "\\" "n") lines)*',
         r'comment ::= "#" ([^"\\\x00-\x1f] | "\\" ["\\/t])*',
         r'quote ::= "\\" "\""',
         """quoted ::= "'" single* "'" | quote double* quote | quote quote quote long* quote quote quote""",

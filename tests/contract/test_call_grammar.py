@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
+from growbox_app.agent.guide import echoes
 from growbox_app.agent.protocol import parse_tool_call
 from growbox_app.executors.answer_grammar import answer_grammar
 from growbox_app.executors.base import Executor
@@ -62,6 +65,34 @@ def accepts(vocabulary: Any, grammar: str, text: str) -> bool:
                 return False
             llama.llama_sampler_accept(sampler, token)
         return True
+    finally:
+        llama.llama_sampler_free(sampler)
+
+
+def slowest(vocabulary: Any, grammar: str, text: str) -> float:
+    """Seconds of the longest choice among all tokens on the way through a text."""
+    import ctypes
+
+    import llama_cpp as llama
+
+    sampler = llama.llama_sampler_init_grammar(vocabulary, grammar.encode(), b"root")
+    size = llama.llama_vocab_n_tokens(vocabulary)
+    ids = (ctypes.c_int32 * 2048)()
+    raw = text.encode()
+    count = llama.llama_tokenize(vocabulary, raw, len(raw), ids, 2048, False, True)
+    rows = np.zeros(size, dtype=[("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+    rows["id"] = np.arange(size)
+    worst = 0.0
+    try:
+        for token in ids[:count]:
+            rows["logit"] = 1.0
+            data = rows.ctypes.data_as(ctypes.POINTER(llama.llama_token_data))
+            found = llama.llama_token_data_array(data=data, size=size, selected=-1, sorted=False)
+            begun = time.monotonic()
+            llama.llama_sampler_apply(sampler, ctypes.byref(found))
+            worst = max(worst, time.monotonic() - begun)
+            llama.llama_sampler_accept(sampler, token)
+        return worst
     finally:
         llama.llama_sampler_free(sampler)
 
@@ -259,6 +290,22 @@ class TestGrammar:
             "print('a')\nx",
         ):
             assert not written(rest), rest
+
+    def test_all_tokens_are_put_to_a_grammar_in_little_time(self, vocabulary: Any) -> None:
+        """Where a text can be read in two ways from one character to the next, a long token takes for ever."""
+        opening = "def f(a):\n    "
+        body = (
+            "return a.upper() + '!'  # (it's)\n    # c\n    x = [\"1\", f(a)]\n    return x < a\n"
+        )
+        narrowed = Narrowing(
+            begins={"file_edit": {"new": opening}},
+            tried={"file_edit": {"new": (opening + "return 1\n",)}},
+        )
+        text = call("file_edit", path="a.py", old="x", new=opening + body)
+        said = "Done: it works. 好的，`x` 是 3.5。\n\n- a\n# b <i>c</i>... 1. 2.\n"
+        plain = slowest(vocabulary, call_grammar(EXECUTORS, Narrowing()), text)
+        assert slowest(vocabulary, call_grammar(EXECUTORS, narrowed), text) < 40 * plain
+        assert slowest(vocabulary, answer_grammar("Done:", echoes("zh", "done")), said) < 40 * plain
 
     def test_what_an_indented_line_becomes_stays_in_its_block(self, vocabulary: Any) -> None:
         passages = Passages(lines=("def f():", "    return 1"), starts=(0, 1), in_block=True)
