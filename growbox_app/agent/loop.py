@@ -270,6 +270,7 @@ class AgentLoop:
             if call is None:
                 owed = turn.move.narrowed.must_call and self._parts.constrained
                 if turn.silent or (turn.visible.strip() and not owed):
+                    turn.unwind()
                     return
                 # Neither a word nor a call, or only the thought before one that never ended: asked once more.
                 turn.visible, turn.silent = before, True

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from growbox_app.engine.textual import LIST_NUMBER
 from growbox_app.executors.call_grammar import CLOSER, TRIGGER
 
 _FENCE = re.compile(r"^```(?:json|tool_call)?\s*([\[{].*[\]}])\s*```$", re.DOTALL)
@@ -70,14 +71,38 @@ def parse_tool_call(text: str, known: Collection[str]) -> ToolCall | None:
 
 def unwound(text: str) -> str:
     """A call whose last text ran in a circle, ended with the whole lines of its first round; empty where it did not."""
-    period = next((p for p in range(1, len(text) // ROUNDS_MIN + 1) if _goes_round(text, p)), 0)
-    if not period or TRIGGER not in text:
+    end = _first_round_ends(text)
+    if not end or TRIGGER not in text:
         return ""
+    first, line_end, _ = text[: end + len(_LINE_END)].rpartition(_LINE_END)
+    return f'{first}{line_end}"}}}}{CLOSER}' if TRIGGER in first else ""
+
+
+def first_round(text: str) -> str:
+    """An answer that ran in a circle, with the first round of it only; also a list whose items are all the same from one on."""
+    end = _first_round_ends(text)
+    lines = text[: end or None].rstrip().split("\n")
+    last = len(lines) - 1
+    while last > 0 and _again(
+        lines[last], next(filter(None, map(str.strip, lines[:last][::-1])), "")
+    ):
+        last -= 1
+    return "\n".join(lines[: last + 1]).rstrip()
+
+
+def _again(line: str, before: str) -> bool:
+    """Whether a line is blank, or as an item of a list (or the beginning of one) the same as the one before."""
+    item, other = (LIST_NUMBER.sub("", text.strip()) for text in (line, before))
+    return not item or (other.startswith(item) and item != line.strip())
+
+
+def _first_round_ends(text: str) -> int:
+    """Where the first round of the circle ends in which a text ends; 0: it ends in none."""
+    period = next((p for p in range(1, len(text) // ROUNDS_MIN + 1) if _goes_round(text, p)), 0)
     start = len(text) - period
-    while start and text[start - 1] == text[start - 1 + period]:
+    while period and start and text[start - 1] == text[start - 1 + period]:
         start -= 1
-    first, end, _ = text[: start + period + len(_LINE_END)].rpartition(_LINE_END)
-    return f'{first}{end}"}}}}{CLOSER}' if TRIGGER in first else ""
+    return start + period if period else 0
 
 
 def _goes_round(text: str, period: int) -> bool:

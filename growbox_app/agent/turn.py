@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from growbox_app.agent.protocol import first_round
 from growbox_app.agent.stages import Move
 from growbox_app.api import (
     DeepSearch,
@@ -102,6 +103,12 @@ class Turn:
             kept_tokens=before.kept_tokens + done.reused_tokens,
             degenerate=done.reason == "loop",
         )
+
+    def unwind(self) -> None:
+        """Of an answer that ran in a circle only the first round stays; the others would only invite more of them."""
+        if self.stats.degenerate and (first := first_round(self.text)) != self.text:
+            self.visible = self.visible.removesuffix(self.text) + first
+            self.text, self.ids = first, []
 
     def keep(self, event: TurnEvent) -> bool:
         """Takes what is kept of a call at once, if the event is such; returns whether it was."""

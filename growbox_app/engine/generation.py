@@ -16,14 +16,14 @@ from typing import Any
 from growbox_app.engine import protocol as p
 from growbox_app.engine.sampler import Sampler
 from growbox_app.engine.sequence import Sequence0
-from growbox_app.engine.textual import degenerate
+from growbox_app.engine.textual import degenerate, lists_the_same
 from growbox_app.engine.tokenizer import Renderer, Tokenizer
 
 Send = Callable[[p.Answer], None]
 DELTA_S = 0.03
 """Text goes out at most this often; one frame per token would cost the window a wake-up each."""
-TAIL_CHARACTERS = 256
-"""Of what was written last, in which a text that ends the answer is looked for: longer than a token and such a text together."""
+TAIL_CHARACTERS = 1_024
+"""Of what was written last, in which a text that ends the answer, or a list of the same items, is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +113,10 @@ class Generation:
             if self._tokenizer.ends(token):
                 return "stop", first_s
             first_s = first_s or time.monotonic() - started
-            self._take(token)
+            text = self._take(token)
             if any(end in self._tail for end in self._request.ends):
                 return "stop", first_s
-            if degenerate(self._sampled):
+            if degenerate(self._sampled) or ("\n" in text and lists_the_same(self._tail)):
                 return "loop", first_s
             begun = time.monotonic()
             if self._abort or not self._sequence.decode([token]):
@@ -130,7 +130,7 @@ class Generation:
             self._threads = threads
             self._llama.llama_set_n_threads(self._sequence.context, threads, threads)
 
-    def _take(self, token: int) -> None:
+    def _take(self, token: int) -> str:
         self._sampled.append(token)
         self._unsent_ids.append(token)
         text = self._decoder.decode(self._tokenizer.piece(token))
@@ -138,6 +138,7 @@ class Generation:
         self._unsent_text += text
         if time.monotonic() - self._sent_at >= DELTA_S:
             self._flush()
+        return text
 
     def _flush(self, *, final: bool = False) -> None:
         if final:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -12,6 +13,19 @@ def clean_for_embedding(text: str) -> str:
     Source: reference `e5_pack.md`: full-width text otherwise drops to cosine 0.95, a raw newline costs 0.008.
     """
     return " ".join(unicodedata.normalize("NFKC", text).split())
+
+
+LIST_NUMBER = re.compile(r"^\d+(?:[.)、:：]\s*|\Z)")
+ITEMS_ALIKE, ITEM_CHARACTERS_MIN = 5, 4
+"""So many items of a list in a row are the same, and so long."""
+
+
+def lists_the_same(text: str) -> bool:
+    """True when the last lines are items of a list with numbers that go on and words that do not."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()][-ITEMS_ALIKE:]
+    items = {LIST_NUMBER.sub("", line) for line in lines if LIST_NUMBER.match(line)}
+    numbered = len(set(lines)) == ITEMS_ALIKE and len(items) == 1
+    return numbered and len(items.pop()) >= ITEM_CHARACTERS_MIN
 
 
 def degenerate(ids: Sequence[int], *, window: int = 320, period_max: int = 64) -> bool:

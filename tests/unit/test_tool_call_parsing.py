@@ -7,6 +7,7 @@ import pytest
 from growbox_app.agent.protocol import (
     CallFilter,
     ToolCall,
+    first_round,
     parse_tool_call,
     unwound,
     without_thoughts,
@@ -111,6 +112,25 @@ def test_a_text_that_ran_in_a_circle_ends_with_the_whole_lines_of_its_first_roun
     call = parse_tool_call(unwound(head + "\\n  once\\n  twice" * 4 + begun), {"file_edit"})
     assert call is not None
     assert call.arguments["new"] in ('x = "1"\n  once\n  twice\n', 'x = "1"\n  once\n')
+
+
+LIST = "Files:\n\n1. `a.py` reads.\n2. `b.py` writes.\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (LIST + "3. It ends.\n4. It ends.\n\n5. It ends.\n6. It", LIST + "3. It ends."),
+        (LIST + "3. It ends.\n4. It ends.\n5.", LIST + "3. It ends."),
+        ("存：\n1. 存记录\n2. 存记录\n3. 存记录\n", "存：\n1. 存记录"),
+        ("It is so. " + "And so on. " * 9, "It is so. And so on"),
+        (LIST + "3. `c.py` ends.", LIST + "3. `c.py` ends."),
+        ("x\nx\ny", "x\nx\ny"),
+        ("", ""),
+    ],
+)
+def test_of_an_answer_that_ran_in_a_circle_the_first_round_stays(text: str, kept: str) -> None:
+    assert first_round(text) == kept
 
 
 @pytest.mark.parametrize(
