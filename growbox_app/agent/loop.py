@@ -23,7 +23,14 @@ from growbox_app.agent.deep_search import DeepSearches, advanced, cites_the_past
 from growbox_app.agent.guide import ANSWER_NOW, NO_CALL, Guide, guide_for, told
 from growbox_app.agent.hands import Deed, Hands
 from growbox_app.agent.kinds import object_of
-from growbox_app.agent.protocol import RUN_ON, CallFilter, ToolCall, parse_tool_call, unwound
+from growbox_app.agent.protocol import (
+    RUN_ON,
+    CallFilter,
+    ToolCall,
+    ended_at_line,
+    parse_tool_call,
+    unwound,
+)
 from growbox_app.agent.turn import Turn, encode_trace
 from growbox_app.api import (
     AskRequest,
@@ -312,19 +319,23 @@ class AgentLoop:
         """The call in what was written; one that broke off is named by nothing, and answered as such."""
         known = context.window.tools.known
         call = parse_tool_call(turn.text, known)
-        first_round = unwound(turn.text) if call is None and turn.stats.degenerate else ""
-        if first_round:
-            call = parse_tool_call(first_round, known)
-            turn.text, turn.ids = first_round, []  # the rounds would only invite more of them
+        if call is None:
+            whole = unwound(turn.text) if turn.stats.degenerate else ""
+            whole = whole or (
+                ended_at_line(turn.text) if turn.move.narrowed.begins_in_block else ""
+            )
+            call = parse_tool_call(whole, known)
+            if call is not None:  # what ran on would only invite more of it
+                turn.text, turn.ids = whole, []
         must = turn.move.narrowed.must_call and self._parts.constrained
         tried = TRIGGER in turn.text or must
         if call is None and tried and turn.cut_calls < CUT_CALLS_MAX:
             turn.cut_calls += 1
-            whole = CLOSER in turn.text
+            closed = CLOSER in turn.text
             turn.stats = replace(
                 turn.stats,
-                invalid_calls=turn.stats.invalid_calls + whole,
-                cut_calls=turn.stats.cut_calls + (not whole),
+                invalid_calls=turn.stats.invalid_calls + closed,
+                cut_calls=turn.stats.cut_calls + (not closed),
             )
             return NO_CALL
         return call

@@ -78,6 +78,12 @@ def unwound(text: str) -> str:
     return f'{first}{line_end}"}}}}{CLOSER}' if TRIGGER in first else ""
 
 
+def ended_at_line(text: str) -> str:
+    """A call that broke off in its last text, ended with the last whole line of that; empty where it has none."""
+    whole, _, _ = text.rpartition(_LINE_END)
+    return f'{whole}"}}}}{CLOSER}' if TRIGGER in whole else ""
+
+
 def first_round(text: str) -> str:
     """An answer that ran in a circle, with the first round of it only; also a list whose items are all the same from one on."""
     end = _first_round_ends(text)

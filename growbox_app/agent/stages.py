@@ -499,7 +499,7 @@ class Work:
             fixed={"every": "true"} if self.request.kind is Kind.RENAME else {},
             must_call=True,
         )
-        writes = tools.keys() & {"file_write", "file_append"}
+        writes = tools.keys() & {"file_write", "file_append"} and self.stage is not Stage.TEST
         return Move(narrowed=narrowed, tokens=WRITE_TOKENS if writes else EDIT_TOKENS)
 
     def _edit_tools(self) -> Mapping[str, Sequence[str] | None]:

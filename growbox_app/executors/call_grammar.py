@@ -48,6 +48,12 @@ class Narrowing:
     thought: int = 120
     opening: str = ""
 
+    @property
+    def begins_in_block(self) -> bool:
+        """Whether a text begins with code inside a block, of which each whole line makes sense."""
+        openings = (text for texts in self.begins.values() for text in texts.values())
+        return any(map(in_block, openings))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passages:
@@ -113,6 +119,11 @@ def _call(executor: Executor, narrowed: Narrowing) -> list[str]:
     ]
 
 
+def in_block(opening: str) -> bool:
+    """Whether code that begins so goes on inside a block."""
+    return opening.rpartition("\n")[2][:1].isspace()
+
+
 def _written(executor: Executor, narrowed: Narrowing) -> tuple[Mapping[str, str], list[str]]:
     """For parameters whose text begins in a certain way or is none of some: what spells it, and its rules."""
     tried, begins = narrowed.tried.get(executor.name, {}), narrowed.begins.get(executor.name, {})
@@ -126,8 +137,8 @@ def _written(executor: Executor, narrowed: Narrowing) -> tuple[Mapping[str, str]
         values[name] = f"{_inner_quoted(opening)} {rule}"
         firsts = [line.group() for text in texts if (line := _FIRST_LINE.match(text))]
         # What follows a given opening is the text's own: it goes another way at once, instead of only in its last word.
-        block = opening.rpartition("\n")[2][:1].isspace()
-        own = _none_of(rule, (), beginnings=firsts, rest="block" if block else "code")
+        rest = "block" if in_block(opening) else "code"
+        own = _none_of(rule, (), beginnings=firsts, rest=rest)
         rules += own if opening else _none_of(rule, texts)
     return values, rules
 

@@ -7,6 +7,7 @@ import pytest
 from growbox_app.agent.protocol import (
     CallFilter,
     ToolCall,
+    ended_at_line,
     first_round,
     parse_tool_call,
     unwound,
@@ -112,6 +113,15 @@ def test_a_text_that_ran_in_a_circle_ends_with_the_whole_lines_of_its_first_roun
     call = parse_tool_call(unwound(head + "\\n  once\\n  twice" * 4 + begun), {"file_edit"})
     assert call is not None
     assert call.arguments["new"] in ('x = "1"\n  once\n  twice\n', 'x = "1"\n  once\n')
+
+
+def test_a_call_that_broke_off_can_end_with_its_last_whole_line() -> None:
+    text = '<tool_call>{"name": "file_edit", "arguments": {"path": "a.py", "new": "x = 1\\n  y()\\n  z('
+    call = parse_tool_call(ended_at_line(text), {"file_edit"})
+    assert call is not None
+    assert call.arguments["new"] == "x = 1\n  y()"
+    assert ended_at_line("x\\ny") == ""
+    assert ended_at_line('<tool_call>{"name": "file_edit"') == ""
 
 
 LIST = "Files:\n\n1. `a.py` reads.\n2. `b.py` writes.\n\n"
