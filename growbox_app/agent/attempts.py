@@ -60,9 +60,8 @@ class Attempts:
         line, new = call.arguments.get("old", "").strip(), call.arguments.get("new", "")
         dead = self._dead_ends.setdefault((path, line), {})
         begun = own_beginning(new.strip(), line, words=1)
-        if not any(
-            other.startswith(begun) for other in dead
-        ):  # the second time the whole direction
+        # The first time two words are barred, the second time the whole direction.
+        if not any(other.startswith(begun) for other in dead):
             begun = own_beginning(new.strip(), line, words=2)
         dead[begun] = None
         if len(self._edits.get((path, line), ())) >= TRIES_MAX:

@@ -110,10 +110,6 @@ class Sampler:
         else:
             grammar = llama.llama_sampler_init_grammar(vocabulary, text, b"root")
         if not grammar:
-            raise p.EngineFault(
-                "engine_error", "the tool grammar does not compile", reason="grammar"
-            )
-        if not grammar:
             raise p.EngineFault("engine_error", "a grammar does not compile", reason="grammar")
         return grammar
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import TypeVar
+
+import psutil
 
 from growbox_app.executors.base import CallContext, Executor, ExecutorResult, Plan, Workspace
 from memory.values import ConversationId
@@ -51,3 +55,23 @@ def failed(executor: Executor, root: Path | None, /, **arguments: str) -> str:
     assert not result.ok, result
     assert result.summary
     return result.text
+
+
+def working_in(folder: Path) -> list[int]:
+    """Processes that still work in a folder, or below it."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            alive = process.status() != psutil.STATUS_ZOMBIE
+            if alive and Path(process.cwd()).is_relative_to(folder):
+                found.append(process.pid)
+    return found
+
+
+def all_gone(folder: Path) -> bool:
+    """Whether no process works there any more; one that was just killed may need a moment to vanish."""
+    for _ in range(100):
+        if not working_in(folder):
+            return True
+        threading.Event().wait(0.02)
+    return False

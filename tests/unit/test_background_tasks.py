@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -25,30 +23,11 @@ from growbox_app.task_face import BackgroundTask, TaskOutput, TasksChanged, Task
 from growbox_app.task_room import TaskRoom
 from memory.values import ConversationId
 from tests.fakes.application import run_application, scripted
+from tests.unit.executor_world import all_gone, working_in
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="commands for a Unix shell")
 PYTHON = sys.executable
 WAIT_S = 10
-
-
-def pids_in(folder: Path) -> list[int]:
-    """Processes that still work in a folder."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            alive = process.status() != psutil.STATUS_ZOMBIE
-            if alive and Path(process.cwd()).is_relative_to(folder):
-                found.append(process.pid)
-    return found
-
-
-def all_gone(folder: Path) -> bool:
-    """Whether no process works there any more; one that was just killed may need a moment to vanish."""
-    for _ in range(100):
-        if not pids_in(folder):
-            return True
-        threading.Event().wait(0.02)
-    return False
 
 
 @pytest.fixture
@@ -56,7 +35,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
     folder = (tmp_path / "project").resolve()
     folder.mkdir()
     yield folder
-    assert all_gone(folder), pids_in(folder)
+    assert all_gone(folder), working_in(folder)
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -140,7 +119,7 @@ def test_an_end_by_itself_is_told_without_anybody_waiting_for_it(root: Path) -> 
         task = world.task(1)
         assert (task.state, task.code) == (TaskState.ENDED, 4)
         assert world.room.output(1).head == "done"
-        await until(lambda: not pids_in(root))  # what it had left running
+        await until(lambda: not working_in(root))  # what it had left running
         seconds = task.seconds
         await asyncio.sleep(0.02)
         assert world.task(1).seconds == seconds
@@ -192,13 +171,13 @@ def test_a_stop_ends_the_whole_tree_within_two_seconds(root: Path, command: str)
     async def body(world: World) -> None:
         world.start(command)
         await world.said(1, "up")
-        await until(lambda: len(pids_in(root)) >= 3)
+        await until(lambda: len(working_in(root)) >= 3)
         before = time.monotonic()
         world.room.stop(1)
         assert time.monotonic() - before < 0.1  # it returns at once
         await until(lambda: world.told >= 2)
         assert world.task(1).state in (TaskState.STOPPING, TaskState.STOPPED)
-        await until(lambda: world.task(1).state is TaskState.STOPPED and not pids_in(root))
+        await until(lambda: world.task(1).state is TaskState.STOPPED and not working_in(root))
         assert time.monotonic() - before < 2
 
     run_world(root, body)
@@ -226,7 +205,7 @@ def test_the_child_of_a_child_that_was_killed_leaves_the_rest_to_be_stopped(root
         await world.said(1, "on")
         assert world.task(1).state is TaskState.RUNNING
         world.room.stop(1)
-        await until(lambda: world.task(1).state is TaskState.STOPPED and not pids_in(root))
+        await until(lambda: world.task(1).state is TaskState.STOPPED and not working_in(root))
 
     run_world(root, body)
 
@@ -262,7 +241,7 @@ def test_all_are_stopped_and_those_that_were_over_stay_as_they_were(root: Path) 
         assert [task.state for task in world.room.listed()] == [TaskState.STOPPED] * 3 + [
             TaskState.ENDED
         ]
-        await until(lambda: not pids_in(root))
+        await until(lambda: not working_in(root))
 
     run_world(root, body)
 
@@ -284,7 +263,7 @@ def test_the_tasks_of_a_forgotten_conversation_end_and_leave_the_list(root: Path
         assert world.told > told
         assert world.room.output(1) == TaskOutput()
         world.board.stop(world.board.after(3)[0])
-        await until(lambda: not pids_in(root))
+        await until(lambda: not working_in(root))
         told = world.told
         await world.room.forget(ConversationId("gone"))
         assert world.told == told
@@ -345,7 +324,7 @@ def test_closing_ends_what_runs_and_tells_nothing_more(root: Path) -> None:
         await world.room.close()
         await world.room.close()
         assert world.told == told
-        await until(lambda: not pids_in(root))
+        await until(lambda: not working_in(root))
 
     asyncio.run(main())
 

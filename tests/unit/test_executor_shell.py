@@ -9,12 +9,10 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from growbox_app.executors import processes, task_board
@@ -25,7 +23,15 @@ from growbox_app.executors.task_board import TaskBoard
 from growbox_app.executors.task_list import TaskList
 from growbox_app.executors.task_start import TaskStart
 from growbox_app.executors.task_wait import TaskWait
-from tests.unit.executor_world import call, called, context_of, failed, planned
+from tests.unit.executor_world import (
+    all_gone,
+    call,
+    called,
+    context_of,
+    failed,
+    planned,
+    working_in,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="commands for a Unix shell")
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,26 +44,6 @@ def root(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     yield folder
     assert all_gone(folder), working_in(folder)
-
-
-def working_in(folder: Path) -> list[int]:
-    """Processes that still work in a folder, or below it."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            alive = process.status() != psutil.STATUS_ZOMBIE
-            if alive and Path(process.cwd()).is_relative_to(folder):
-                found.append(process.pid)
-    return found
-
-
-def all_gone(folder: Path) -> bool:
-    """Whether no process works there any more; one that was just killed may need a moment to vanish."""
-    for _ in range(100):
-        if not working_in(folder):
-            return True
-        threading.Event().wait(0.02)
-    return False
 
 
 # -- shell --------------------------------------------------------------------------------------
