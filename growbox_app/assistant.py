@@ -499,6 +499,7 @@ class GrowBox:
 
     async def restore(self, checkpoint: str, *, force: bool = False) -> RestoreReport:
         """See `Assistant.restore`."""
+        await self._aftermath.settle()
         if not self._turn_ended.is_set():
             raise ProblemError(Problem(code=ProblemCode.RESTORE_IN_TURN))
         try:

@@ -22,7 +22,8 @@ class Aftermath:
         self._checkpoints = checkpoints
         self._board = board
         self._followers = TaskGroup()
-        self._open: set[str] = set()
+        self._open: dict[str, tuple[Task, ...]] = {}
+        self._following: dict[str, asyncio.Task[None]] = {}
         self._closing = asyncio.Event()
 
     def newest(self) -> int:
@@ -33,14 +34,31 @@ class Aftermath:
         """Finishes a checkpoint again when all tasks that came after `since` are done."""
         tasks = self._board.after(since)
         if tasks:
-            self._open.add(checkpoint_id)
-            self._followers.start(f"follow {checkpoint_id}", self._follow(checkpoint_id, tasks))
+            self._open[checkpoint_id] = tasks
+            follower = self._followers.start(
+                f"follow {checkpoint_id}", self._follow(checkpoint_id, tasks)
+            )
+            self._following[checkpoint_id] = follower
+            follower.add_done_callback(lambda _: self._following.pop(checkpoint_id, None))
 
     async def _follow(self, checkpoint_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
             await self._board.wait(task, seconds=float("inf"), cancelled=self._closing)
         await self._checkpoints.finish(checkpoint_id)
-        self._open.discard(checkpoint_id)
+        self._open.pop(checkpoint_id, None)
+
+    async def settle(self) -> None:
+        """Waits (about a second) until the checkpoints are finished whose tasks have all ended.
+
+        A restore before that would take what such a task wrote for somebody else's work.
+        """
+        due = [
+            follower
+            for checkpoint_id, follower in self._following.items()
+            if all(task.over() for task in self._open.get(checkpoint_id, ()))
+        ]
+        if due:
+            await asyncio.wait(due)
 
     async def close(self) -> None:
         """Finishes what is still open; the board is closed, so nothing writes any more."""

@@ -182,18 +182,22 @@ def test_nothing_is_put_back_while_a_task_runs_in_the_project(tmp_path: Path, ro
 
     async def body(app: GrowBox) -> None:
         elsewhere = await call(app, other, "file_edit", EDIT)
-        done = await call(app, root, "task_start", {"command": "echo x > late.txt; sleep 300"})
+        command = "until [ -e ../go ]; do sleep 0.02; done; echo x > late.txt; sleep 300"
+        done = await call(app, root, "task_start", {"command": command})
         assert done.ok
+        (tmp_path / "go").touch()
         await until((root / "late.txt").exists)
         with pytest.raises(ProblemError) as caught:
             await app.restore(done.checkpoint)
         problem = caught.value.problem
         assert problem.code is ProblemCode.RESTORE_BESIDE_TASK
-        assert problem.fields == {"command": "echo x > late.txt; sleep 300"}
+        assert problem.fields == {"command": command}
         assert (root / "late.txt").exists()
         assert (await app.restore(elsewhere.checkpoint)).is_done
         app._board.close()
-        assert (await app.restore(done.checkpoint)).is_done
+        report = await app.restore(done.checkpoint)
+        assert (report.is_done, report.kept) == (True, ())
+        assert not (root / "late.txt").exists()
 
     run(tmp_path, body)
 
