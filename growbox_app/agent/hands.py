@@ -24,6 +24,7 @@ from growbox_app.agent.consent import (
     taken,
 )
 from growbox_app.agent.outcomes import Outcomes
+from growbox_app.agent.prompts import prompt_language
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.api import (
     ToolCalled,
@@ -46,7 +47,7 @@ from growbox_app.routing.lessons import Counsel, Lessons, Situation, shape_of
 from growbox_app.safety.policy import decide
 from growbox_app.safety.values import Decision, PlannedCall, Rules, Verdict
 from growbox_app.shadow.values import CheckpointTrouble
-from growbox_app.text import tr
+from growbox_app.text import Translator, tr
 from memory.ports import Clock
 from memory.values import NodeId
 
@@ -185,7 +186,7 @@ class Hands:
                 return
         await self._note(deed, decision, by="policy", allowed=decision.verdict is Verdict.ALLOW)
         if decision.verdict is Verdict.DENY:
-            deed.result = _denied(decision)
+            deed.result = _denied(decision, deed.question)
             return
         await self._run(deed, decision)
 
@@ -337,9 +338,12 @@ def _situation(deed: Deed) -> Situation:
     )
 
 
-def _denied(decision: Decision) -> ExecutorResult:
-    reason = tr(f"safety.reason.{decision.reason}", **decision.details)
-    return ExecutorResult(ok=False, text=DENIED.format(reason=reason.rstrip(".。")), summary=reason)
+def _denied(decision: Decision, question: str) -> ExecutorResult:
+    """The card speaks the window's language; what the model reads, and answers with, that of the question."""
+    key = f"safety.reason.{decision.reason}"
+    said = Translator(prompt_language(question))(key, **decision.details).rstrip(".。")
+    text = DENIED.format(reason=said)
+    return ExecutorResult(ok=False, text=text, summary=tr(key, **decision.details))
 
 
 def _refused(answer: ApprovalAnswer, *, by: str) -> ExecutorResult:

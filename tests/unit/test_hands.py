@@ -25,6 +25,7 @@ from growbox_app.approval_face import (
 )
 from growbox_app.assistant import GrowBox
 from growbox_app.library_face import ForgetState
+from growbox_app.text import catalogue
 from memory.rest_values import ExperienceSource
 from memory.values import NodeStatus
 from tests.fakes.application import Body, run_application, scripted
@@ -173,6 +174,20 @@ def test_what_is_denied_is_not_even_asked(
         assert not (tmp_path / "outside.txt").exists()
 
     run(tmp_path, body, agent__mode="auto")
+
+
+@pytest.mark.parametrize(("word", "language"), [("hello", "en"), ("你好", "zh")])
+@pytest.mark.parametrize("window", ["en", "zh"])
+def test_what_is_denied_is_said_in_the_language_of_the_question(
+    tmp_path: Path, project: Path, word: str, language: str, window: str
+) -> None:
+    async def body(app: GrowBox) -> None:
+        done = called(await call(app, project, "shell", {"command": f"sudo echo {word}"}))
+        key = "safety.reason.privilege"
+        assert catalogue(language)[key].format(program="sudo").rstrip(".。") in done.output
+        assert done.result == catalogue(window)[key].format(program="sudo")
+
+    run(tmp_path, body, general__language=window)
 
 
 def test_read_only_never_asks(tmp_path: Path, project: Path) -> None:
