@@ -31,7 +31,7 @@ from growbox_app.agent.protocol import (
     parse_tool_call,
     unwound,
 )
-from growbox_app.agent.turn import Turn, encode_trace
+from growbox_app.agent.turn import Turn, decode_trace, encode_trace
 from growbox_app.api import (
     AskRequest,
     Attachment,
@@ -45,6 +45,7 @@ from growbox_app.api import (
     ProblemCode,
     ProblemError,
     TextDelta,
+    ToolCalled,
     TurnAccepted,
     TurnEvent,
     TurnFinished,
@@ -350,6 +351,10 @@ class AgentLoop:
         await context.open()
         await context.reload(resumable(history, turn.question.id))
         window.tools.restore(block.text for block in await context.blocks())
+        if (left := _broken_off(history, turn.question.id)) is not None:
+            text = prompts.broken_off(window.language, left.arguments)
+            result = ExecutorResult(ok=False, text=text, summary="")
+            await context.add_tool_result(turn.question, left.name, result)
         return context
 
     async def system_text(self, language: str, *, in_project: bool = False) -> str:
@@ -696,6 +701,16 @@ class AgentLoop:
 def _with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
     lines = [f"[{item.name} · {item.size_bytes} B · {item.node_id}]" for item in attachments]
     return "\n".join([*lines, text]) if lines else text
+
+
+def _broken_off(history: Sequence[Node], question_id: NodeId) -> ToolCalled | None:
+    """The last call that may have changed something, of a turn before this question that did not come to its end."""
+    place = next((at for at, node in enumerate(history) if node.id == question_id), 0)
+    answers = [node for node in history[:place] if node.role is Role.ASSISTANT]
+    if not answers or answers[-1].status is NodeStatus.COMPLETE:
+        return None
+    calls = decode_trace(answers[-1].trace).calls
+    return next((call for call in reversed(calls) if call.checkpoint), None)
 
 
 def _parts_of(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from memory.values import Node, Page, Role
 _CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _ABOUT = re.compile(r'[\s"<>]+')
 ABOUT_CHARACTERS_MAX = 120
+BROKEN_OFF_CHARACTERS = 200
 _CLOSING = re.compile(r"<(/?\s*memory)", re.IGNORECASE)
 
 
@@ -90,6 +91,12 @@ def question_block(question: Node, text: str) -> str:
 def cut_line(language: str, characters: int) -> str:
     """Stands where a text is not shown in full, in a window that has no room to read on."""
     return prompt(language, "cut").format(characters=f"{characters:,}")
+
+
+def broken_off(language: str, arguments: str) -> str:
+    """What is said of the last call of a turn that did not come to its end, in the place of its result."""
+    shown = " ".join(arguments.split())[:BROKEN_OFF_CHARACTERS]
+    return prompt(language, "broken_off").format(arguments=shown)
 
 
 def cut_reference(language: str, characters: int, node: Node, part: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,33 @@ async def test_a_call_that_a_kill_cut_off_says_so_and_is_undone(
     assert assistant.restored == [("k1", False)]
     assert card.undo_button.text() == tr("agent.undone")
     assert not newest(desk).undo_button.isEnabled()
+
+
+async def test_the_question_of_a_call_that_a_kill_cut_off_can_be_asked_again(
+    desk: Desk, assistant: ScriptedAssistant
+) -> None:
+    killed(desk, RAN)
+    await desk.open()
+    (card,) = found(desk, ToolCard)
+    view = newest(desk)
+    assert card.again_button.isVisible()
+    assert card.again_button.text() == "Ask again"
+    assert card.rect().contains(card.again_button.geometry())
+    card.again_button.setFocus()
+    QTest.keyClick(card.again_button, Qt.Key.Key_Space)
+    assert QApplication.focusWidget() is view
+    await desk.settle()
+    assert assistant.answered_again == [view.message.node_id]
+    assert card.again_button.isHidden()
+    assert card.undo_button.isVisible()
+
+
+async def test_what_the_user_stopped_is_not_offered_again(desk: Desk) -> None:
+    killed(desk, replace(RAN, cut_off="stop"))
+    await desk.open()
+    (card,) = found(desk, ToolCard)
+    assert card._cut_off.isVisible()
+    assert card.again_button.isHidden()
 
 
 async def test_a_call_that_had_its_end_says_nothing_of_the_kind(desk: Desk) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from growbox_app.agent.hands import Deed
 from growbox_app.agent.outcomes import Outcomes
+from growbox_app.agent.prompts import BROKEN_OFF_CHARACTERS, prompt
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.agent.turn import ASKED_CHARACTERS, Trace, Turn, decode_trace, encode_trace
 from growbox_app.api import (
@@ -46,6 +47,7 @@ from memory.values import (
     NodeStatus,
     Role,
 )
+from tests.fakes.application import ask
 from tests.unit.test_hands import EDIT, TEXT, call, no, project, run, yes
 
 __all__ = ["project"]
@@ -197,7 +199,7 @@ CUT = f"echo half > a.txt; touch there; {GO}"
 async def shell(app: GrowBox, folder: Path, command: str, events: list[TurnEvent]) -> None:
     """A turn whose model runs a command, to which the user says yes."""
     opened = await app.open_project(folder)
-    wish = json.dumps({"name": "shell", "arguments": {"command": command}})
+    wish = json.dumps({"name": "shell", "arguments": {"command": command}}, ensure_ascii=False)
     async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=opened.id)):
         events.append(event)
         if isinstance(event, ApprovalAsked):
@@ -263,6 +265,37 @@ def test_a_call_that_the_user_stopped_is_undone_after_a_restart(
 
     run(tmp_path, body)
     check_undone(tmp_path, project, cut_off="")
+
+
+@posix
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_model_is_told_once_what_was_broken_off(
+    tmp_path: Path, project: Path, language: str
+) -> None:
+    """The turn after it reads of the call that may be half done; the one after that does not hear of it again."""
+    command = f"{CUT}; echo {'好' if language == 'zh' else 'well'}"
+    said = prompt(language, "broken_off").split("{")[0]
+
+    async def told(app: GrowBox, conversation_id: ConversationId) -> list[str]:
+        blocks = await app._memory.call(lambda engine: engine.blocks(conversation_id))
+        return [block.text for block in blocks if said in block.text]
+
+    async def body(app: GrowBox) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(shell(app, project, command, []))
+            await until_there(project)
+            await app.stop()
+        (conversation,) = await app.conversations()
+        assert await told(app, conversation.id) == []
+        await ask(app, "and now", conversation.id, project_id=conversation.project_id)
+        (block,) = await told(app, conversation.id)
+        assert block.startswith("[result of shell]\n")
+        assert "touch there" in block
+        assert len(block) < 2 * BROKEN_OFF_CHARACTERS + len(said)
+        await ask(app, "and then", conversation.id, project_id=conversation.project_id)
+        assert await told(app, conversation.id) == [block]
+
+    run(tmp_path, body)
 
 
 @posix

@@ -29,7 +29,7 @@ from ui.panels.approval_card import ApprovalCard
 from ui.panels.citing import carried
 from ui.panels.code_block import CodeBlock
 from ui.panels.controls import IconButton, QuietLabel, TextButton
-from ui.panels.notes import NoteLine, NoteView, note_view
+from ui.panels.notes import NoteView, note_view
 from ui.panels.prose import ProseView
 from ui.panels.recall_trace import RecallTrace
 from ui.panels.search_notice import NOTICE_PIXELS, SearchNotice
@@ -164,10 +164,9 @@ class MessageView(QWidget):
         for view, below in zip_longest(self._notes, self._notes[1:]):
             if not isinstance(view, ApprovalCard):
                 view.show_undone(undone)
+                view.show_again(self.message.offers_again)
             if isinstance(view, ToolCard):
                 view.show_waiting(isinstance(below, ApprovalCard))
-            if isinstance(view, NoteLine):
-                view.show_again(self.message.offers_again)
         checkpoint = first_checkpoint(self._noted)
         self.undo_button.setVisible(bool(checkpoint) and not self.message.live)
         self.undo_button.setEnabled(checkpoint not in undone)
@@ -183,7 +182,6 @@ class MessageView(QWidget):
             view.answered.connect(self.approval_answered)
         else:
             view.restore_wanted.connect(self.restore_wanted)
-        if isinstance(view, NoteLine):
             view.again_wanted.connect(self._ask_again)
         return view
 

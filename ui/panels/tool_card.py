@@ -1,6 +1,7 @@
 """One call of a tool in the conversation: a line that unfolds what the tool has put out, and can undo what it changed.
 
-A running call is the same line without an end; one that was cut off has no output, and says under its line what it may have left.
+A running call is the same line without an end; one that was cut off has no output, says under its line what it may have left, and after
+a crash offers to ask again.
 GUI thread; shows values, decides nothing.
 """
 
@@ -24,10 +25,11 @@ from ui.view_models.display import one_line, plain, visible
 class ToolCard(QFrame):
     """The card.
 
-    Signals: `restore_wanted(str checkpoint, bool force)`.
+    Signals: `restore_wanted(str checkpoint, bool force)`, `again_wanted()`.
     """
 
     restore_wanted = Signal(object, bool)
+    again_wanted = Signal()
 
     def __init__(self, note: ToolStarted | ToolCalled, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,6 +48,9 @@ class ToolCard(QFrame):
         self._cut_off.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.undo_button = TextButton("agent.undo", icon_name="rotate-ccw", kind="quiet")
         self.undo_button.clicked.connect(self._undo)
+        self.again_button = TextButton("agent.again", kind="quiet")
+        self.again_button.clicked.connect(self.again_wanted)
+        self.again_button.hide()
         self.output = FoldedLines("agent.output")
         self._lay_out()
         self._filled = False
@@ -59,6 +64,7 @@ class ToolCard(QFrame):
         row.addWidget(self._verb)
         row.addWidget(self._target, 1)
         row.addWidget(self._figures)
+        row.addWidget(self.again_button)
         row.addWidget(self.undo_button)
         row.addWidget(self.fold_button)
         column = QVBoxLayout(self)
@@ -114,6 +120,11 @@ class ToolCard(QFrame):
         self.undo_button.setEnabled(checkpoint not in undone)
         self.undo_button.show_as("agent.undone" if checkpoint in undone else "agent.undo")
         self.undo_button.setToolTip("" if checkpoint in undone else tr("agent.undo_tip"))
+
+    def show_again(self, offered: bool) -> None:
+        """Takes whether the question can be asked again, which is offered where GrowBox ended in the middle of a call."""
+        left = self._ended is not None and self._ended.cut_off == "exit"
+        self.again_button.setVisible(offered and left)
 
     def _undo(self) -> None:
         assert self._ended is not None
