@@ -16,7 +16,7 @@ from growbox_app.approval_face import ApprovalAnswer, ApprovalAsked, ApprovalEnd
 from growbox_app.audit_log import Decided
 from growbox_app.endpoints.face import Endpoints
 from growbox_app.ingest.report import IngestReport
-from growbox_app.library_face import LibraryFace, SearchHit
+from growbox_app.library_face import LibraryFace
 from growbox_app.mind_face import MindFace
 from growbox_app.rest.face import RestFace
 from growbox_app.rest.schedule import RestStatus
@@ -31,7 +31,6 @@ from memory.values import (
     NodeId,
     NodeKind,
     NodeStatus,
-    Project,
     ProjectId,
     Way,
 )
@@ -508,6 +507,14 @@ class Assistant(Protocol):
         """How the search of the past for a stored answer ended; None when there was none."""
         ...
 
+    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
+        """The memories and figures stored with an answer."""
+        ...
+
+    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
+        """The calls stored with an answer, each before its approvals, and trouble in its place; long output as its beginning and end."""
+        ...
+
     def answer_approval(self, answer: ApprovalAnswer) -> None:
         """Lets a waiting call run, or not; an answer to one that is over changes nothing."""
         ...
@@ -547,49 +554,10 @@ class Assistant(Protocol):
         """
         ...
 
-    # -- reading ------------------------------------------------------------------------------
-    async def projects(self) -> tuple[Project, ...]:
-        """Known projects, newest use first."""
-        ...
-
-    async def open_project(self, path: Path) -> Project:
-        """Makes a folder a project (idempotent)."""
-        ...
-
-    async def conversations(self) -> tuple[Conversation, ...]:
-        """All conversations, newest first."""
-        ...
-
-    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
-        """Gives a conversation another title."""
-        ...
-
-    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
-        """User and assistant messages of the active branch, oldest first."""
-        ...
-
-    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
-        """The memories and figures stored with an answer."""
-        ...
-
-    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
-        """The calls stored with an answer, each before its approvals, and trouble in its place; long output as its beginning and end."""
-        ...
-
-    async def node(self, node_id: NodeId) -> Node | None:
-        """One node, for "open source"."""
-        ...
-
-    async def node_at(self, seq: int) -> Node | None:
-        """The node at a place of the timeline, for the stain map and the ends of a fragment."""
-        ...
-
-    async def search(self, text: str) -> tuple[SearchHit, ...]:
-        """Finds messages by their words or any substring, newest first."""
-        ...
-
-    async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
-        """Records that a memory did not belong to this answer's question."""
+    # -- what is kept -------------------------------------------------------------------------
+    @property
+    def library(self) -> LibraryFace:
+        """Projects and conversations: listing, reading, finding, moving, exporting and forgetting them."""
         ...
 
     @property
@@ -610,11 +578,6 @@ class Assistant(Protocol):
 
     async def select_model(self, model_id: str) -> None:
         """Uses another chat model from now on."""
-        ...
-
-    @property
-    def library(self) -> LibraryFace:
-        """What was decided about projects; moving, exporting and forgetting conversations."""
         ...
 
     @property

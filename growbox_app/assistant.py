@@ -1,7 +1,8 @@
-"""The composition: settings, memory, engine and loop behind the `Assistant` face.
+"""The application's spine: settings, memory, engine and loop behind the `Assistant` face, and one turn at a time.
 
-Owns the order of start and shutdown. Start: lock and open memory, then load the model in the background. Shutdown: stop the
-turn, end background tasks, save the KV image, end the engine, drain and close storage. Event-loop thread only.
+What is kept is read and changed through its parts `mind` and `library`. Owns the order of start and shutdown. Start: lock and open
+memory, then load the model in the background. Shutdown: stop the turn, end background tasks, save the KV image, end the engine, drain
+and close storage. Event-loop thread only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from growbox_app import instance, paths
 from growbox_app.agent.aftermath import Aftermath
@@ -69,16 +70,15 @@ from growbox_app.grants import GrantBook
 from growbox_app.ingest.cutting import cuts_of
 from growbox_app.ingest.report import IngestReport
 from growbox_app.library import Library, LibraryParts
-from growbox_app.library_face import SearchHit
 from growbox_app.logging_setup import log_to, stop_logging
-from growbox_app.memory_service import MemoryService, Priority
+from growbox_app.memory_service import MemoryService
 from growbox_app.mind import Mind
 from growbox_app.mind_face import JudgeSkill
 from growbox_app.model_room import ModelRoom, scripted_spec
 from growbox_app.models.calibration import Calibrate, embedder_epoch, judge_calibration
 from growbox_app.oracle import EngineOracle, judge_skills
 from growbox_app.power import saving_power
-from growbox_app.problems import problem_of
+from growbox_app.problems import guarded, problem_of
 from growbox_app.projects import ProjectBook
 from growbox_app.relay import AskRelay
 from growbox_app.rest.arbiter import Arbiter
@@ -95,25 +95,13 @@ from growbox_app.tasks import TaskGroup
 from growbox_app.text import tr
 from growbox_app.toolbox.box import Toolbox
 from memory.config import MemoryConfig
-from memory.errors import MemoryEngineError
 from memory.ports import Clock
-from memory.text import storable, title
-from memory.values import (
-    Conversation,
-    ConversationId,
-    Layout,
-    Node,
-    NodeId,
-    Project,
-    ProjectId,
-)
+from memory.text import storable
+from memory.values import ConversationId, Layout, Node, NodeId, ProjectId
 
 if TYPE_CHECKING:
     from memory.engine import MemoryEngine
 
-T = TypeVar("T")
-
-EXCERPT_CHARACTERS = 160
 END_S = 8.0
 """Longest wait at shutdown for the turn to end, and for the KV image to be written."""
 
@@ -196,7 +184,7 @@ class GrowBox:
         self._aftermath = Aftermath(self._checkpoints, self._board)
         self._audit = AuditLog(data_path, self._options.clock)
         self._grants = GrantBook(data_path)
-        self._library = self._make_library()
+        self.library = self._make_library()
         parts = self._loop_parts()
         self._loop = AgentLoop(parts)
         idleness = Idleness(idle_s=self._options.idle_s, saving_power=self._options.saving_power)
@@ -236,8 +224,8 @@ class GrowBox:
             clock=self._options.clock,
             past=self._past,
             hands=self._hands(),
-            workspace=self._library.workspace,
-            scope=self._library.scope,
+            workspace=self.library.workspace,
+            scope=self.library.scope,
             guided=self._options.guided,
             constrained=self._options.constrained,
             seed=self._options.seed,
@@ -252,7 +240,7 @@ class GrowBox:
                     self._memory,
                     paused=self._memory_paused,
                     now_ms=self._options.clock.now_ms,
-                    scope=self._library.scope,
+                    scope=self.library.scope,
                 ),
             ],
             project_tools(self._memory, self._board, self._sandbox, paused=self._memory_paused),
@@ -307,10 +295,7 @@ class GrowBox:
     # -- life ---------------------------------------------------------------------------------
     async def start(self, progress: ProgressSink) -> None:
         """See `Assistant.start`."""
-        try:
-            await self._memory.open(self._open_memory)
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
+        await guarded(self._memory.open(self._open_memory))
         log_to(self._data_path)
         if self._options.listen:
             relay = AskRelay(self, asyncio.get_running_loop(), self._raise_window)
@@ -322,7 +307,7 @@ class GrowBox:
         self._background.start()
         self.rest.worker.start()
         self._tasks.start("recover", self._checkpoints.recover())
-        self._tasks.start("forget", self._library.resume())
+        self._tasks.start("forget", self.library.resume())
         if self._settings.get("agent.confined"):
             self._tasks.start("sandbox", asyncio.to_thread(self._sandbox.open))
         self._start_load(progress)
@@ -410,7 +395,7 @@ class GrowBox:
         """What the user has decided about calls, but for the grants of the project."""
         return Rules(
             workspace=scene.workspace,
-            mode=self._library.mode(scene.project_id, scene.workspace),
+            mode=self.library.mode(scene.project_id, scene.workspace),
             offline=bool(self._settings.get("network.offline")),
             private=self._own_folders,
         )
@@ -499,19 +484,25 @@ class GrowBox:
 
     async def restore(self, checkpoint: str, *, force: bool = False) -> RestoreReport:
         """See `Assistant.restore`."""
-        await self._aftermath.settle()
-        if not self._turn_ended.is_set():
-            raise ProblemError(Problem(code=ProblemCode.RESTORE_IN_TURN))
         try:
-            task = self._board.running_in(await self._checkpoints.root_of(checkpoint))
-            if task is not None:
-                fields = {"command": task.words}
-                raise ProblemError(Problem(code=ProblemCode.RESTORE_BESIDE_TASK, fields=fields))
+            root = await self._checkpoints.root_of(checkpoint)
+            self._refuse_beside_task(root)
+            # Only now: a task that ended a moment ago has to be waited for, too.
+            await self._aftermath.settle()
+            if not self._turn_ended.is_set():
+                raise ProblemError(Problem(code=ProblemCode.RESTORE_IN_TURN))
+            self._refuse_beside_task(root)
             return await self._checkpoints.restore(checkpoint, force=force)
         except CheckpointTrouble as trouble:
             raise ProblemError(
                 Problem(code=ProblemCode.RESTORE_FAILED, detail=str(trouble))
             ) from trouble
+
+    def _refuse_beside_task(self, root: Path) -> None:
+        task = self._board.running_in(root)
+        if task is not None:
+            fields = {"command": task.words}
+            raise ProblemError(Problem(code=ProblemCode.RESTORE_BESIDE_TASK, fields=fields))
 
     async def undone(self, checkpoints: Collection[str]) -> frozenset[str]:
         """See `Assistant.undone`."""
@@ -519,7 +510,7 @@ class GrowBox:
 
     async def answer_again(self, answer_id: NodeId) -> AsyncGenerator[TurnEvent, None]:
         """See `Assistant.answer_again`."""
-        answer, question = await self._answered(answer_id)
+        answer, question = await self.mind.answered(answer_id)
         search = search_of(answer)
         request = AskRequest(
             text=question.content,
@@ -533,7 +524,7 @@ class GrowBox:
 
     async def search_further(self, answer_id: NodeId) -> None:
         """See `Assistant.search_further`."""
-        await self._past.further((await self._answered(answer_id))[0])
+        await self._past.further((await self.mind.answered(answer_id))[0])
 
     async def stop_search(self) -> None:
         """See `Assistant.stop_search`."""
@@ -541,22 +532,20 @@ class GrowBox:
 
     async def wrong_answer(self, answer_id: NodeId) -> None:
         """See `Assistant.wrong_answer`."""
-        try:
-            await self._past.wrong(*await self._answered(answer_id))
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
+        await guarded(self._past.wrong(*await self.mind.answered(answer_id)))
 
     def deep_search_of(self, answer: Node) -> DeepSearch | None:
         """See `Assistant.deep_search_of`."""
         return search_of(answer)
 
-    async def _answered(self, answer_id: NodeId) -> tuple[Node, Node]:
-        """An answer and its question."""
-        answer = await self.node(answer_id)
-        question = await self.node(answer.reply_to) if answer and answer.reply_to else None
-        if answer is None or question is None:
-            raise ProblemError(Problem(code=ProblemCode.INTERNAL, detail=f"no answer {answer_id}"))
-        return answer, question
+    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
+        """See `Assistant.trace_of`."""
+        trace = decode_trace(answer.trace)
+        return trace.memories, trace.stats
+
+    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
+        """See `Assistant.calls_of`."""
+        return decode_trace(answer.trace).notes()
 
     def prepare(
         self, conversation_id: ConversationId | None, *, project_id: ProjectId | None = None
@@ -585,7 +574,9 @@ class GrowBox:
         most = self._options.config.rest.chunk_characters
         text = storable(text)
         cuts = await asyncio.to_thread(cuts_of, text, name, most)
-        node = await self._guarded(lambda engine: engine.attach(name=name, text=text, cuts=cuts))
+        node = await self._memory.for_face(
+            lambda engine: engine.attach(name=name, text=text, cuts=cuts)
+        )
         return Attachment(node_id=node.id, name=name, size_bytes=len(text.encode(errors="replace")))
 
     async def ingest(
@@ -604,78 +595,10 @@ class GrowBox:
         run = Ingestion(parts, progress, project_id).run
         try:
             async with self._slots.queued(LoopKind.INGEST):
-                report: IngestReport = await self._tasks.start("ingest", run(paths))
+                report: IngestReport = await guarded(self._tasks.start("ingest", run(paths)))
         except SlotsFull as error:
             raise ProblemError(Problem(code=ProblemCode.BUSY)) from error
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
         return report
-
-    # -- reading ------------------------------------------------------------------------------
-    async def projects(self) -> tuple[Project, ...]:
-        """See `Assistant.projects`."""
-        return await self._library.projects()
-
-    async def open_project(self, path: Path) -> Project:
-        """See `Assistant.open_project`."""
-        return await self._library.open_project(path)
-
-    async def conversations(self) -> tuple[Conversation, ...]:
-        """See `Assistant.conversations`."""
-        return await self._guarded(lambda engine: engine.conversations())
-
-    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
-        """See `Assistant.rename_conversation`."""
-        await self._guarded(lambda engine: engine.rename_conversation(conversation_id, title))
-        self._fan.tell(ConversationsChanged())
-
-    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
-        """See `Assistant.messages`."""
-        return await self._guarded(lambda engine: engine.messages(conversation_id))
-
-    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
-        """See `Assistant.trace_of`."""
-        trace = decode_trace(answer.trace)
-        return trace.memories, trace.stats
-
-    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
-        """See `Assistant.calls_of`."""
-        return decode_trace(answer.trace).notes()
-
-    async def node(self, node_id: NodeId) -> Node | None:
-        """See `Assistant.node`."""
-        return await self._guarded(lambda engine: engine.node(node_id))
-
-    async def node_at(self, seq: int) -> Node | None:
-        """See `Assistant.node_at`."""
-        return await self._guarded(lambda engine: engine.node_at(seq))
-
-    async def search(self, text: str) -> tuple[SearchHit, ...]:
-        """See `Assistant.search`."""
-        nodes = await self._guarded(lambda engine: engine.search_messages(text))
-        by_id = {conversation.id: conversation for conversation in await self.conversations()}
-        return tuple(
-            SearchHit(
-                node=node,
-                conversation=by_id[node.conversation_id],
-                excerpt=title(node.content, EXCERPT_CHARACTERS),
-            )
-            for node in nodes
-            if node.conversation_id in by_id
-        )
-
-    async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
-        """See `Assistant.not_relevant`."""
-        query = (await self._answered(answer_id))[1].content
-        await self._guarded(
-            lambda engine: engine.learn_not_relevant(query=query, memory_id=memory_id)
-        )
-
-    async def _guarded(self, work: Callable[[MemoryEngine], T]) -> T:
-        try:
-            return await self._memory.call(work, Priority.PANEL)
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
 
     # -- models and settings --------------------------------------------------------------------
     async def models(self) -> tuple[ModelStatus, ...]:
@@ -709,11 +632,6 @@ class GrowBox:
             self._loading.cancel()
         await self._kv.save(at_least=1)
         self._engine.use(spec)
-
-    @property
-    def library(self) -> Library:
-        """See `Assistant.library`."""
-        return self._library
 
     @property
     def endpoints(self) -> EndpointRoom:

@@ -198,7 +198,7 @@ async def _ingest(options: argparse.Namespace) -> int:
 
 
 async def _ingest_here(assistant: GrowBox, options: argparse.Namespace) -> int:
-    project = await assistant.open_project(options.project) if options.project else None
+    project = await assistant.library.open_project(options.project) if options.project else None
     report = await assistant.ingest(
         options.paths, _show_progress, project_id=project.id if project else None
     )

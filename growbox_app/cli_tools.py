@@ -99,7 +99,7 @@ async def _remove(assistant: GrowBox, options: argparse.Namespace) -> int:
 
 
 async def _memory(assistant: GrowBox, _options: argparse.Namespace) -> int:
-    names = {project.id: project.name for project in await assistant.projects()}
+    names = {project.id: project.name for project in await assistant.library.projects()}
     lessons = assistant.tools.remembered()
     if not lessons:
         _say(tr("lessons.none"))

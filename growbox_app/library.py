@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
 from growbox_app.api import Problem, ProblemCode, ProblemError
 from growbox_app.executors.base import Workspace
@@ -19,9 +17,9 @@ from growbox_app.export import file_names, markdown_of
 from growbox_app.files import write_atomically
 from growbox_app.forgetting import Forgetter
 from growbox_app.grants import GrantBook
-from growbox_app.library_face import Forgetting, ProjectView
-from growbox_app.memory_service import MemoryService, Priority
-from growbox_app.problems import problem_of
+from growbox_app.library_face import Forgetting, ProjectView, SearchHit
+from growbox_app.memory_service import MemoryService
+from growbox_app.problems import guarded
 from growbox_app.projects import (
     FOLDERS_MAX,
     FolderLevel,
@@ -30,7 +28,7 @@ from growbox_app.projects import (
     shown_projects,
 )
 from growbox_app.safety.values import Grant, Mode
-from memory.errors import MemoryEngineError
+from memory.text import title
 from memory.values import (
     Conversation,
     ConversationId,
@@ -42,10 +40,8 @@ from memory.values import (
     Scope,
 )
 
-if TYPE_CHECKING:
-    from memory.engine import MemoryEngine
-
-T = TypeVar("T")
+EXCERPT_CHARACTERS = 160
+"""Shown of a message that a search has found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,25 +61,13 @@ class Library:
     """The library of one data folder."""
 
     def __init__(self, parts: LibraryParts) -> None:
-        self._parts = parts
+        self._parts, self._memory = parts, parts.memory
         self._book, self._grants, self._forgetter = parts.book, parts.grants, parts.forgetter
 
     # -- for the application ----------------------------------------------------------------------
     async def resume(self) -> None:
         """Goes on with what is to be forgotten."""
         await self._forgetter.resume()
-
-    async def projects(self) -> tuple[Project, ...]:
-        """Those in the list."""
-        return shown_projects(await self._all(), self._book)
-
-    async def open_project(self, path: Path) -> Project:
-        """Makes a folder a project, or brings one back that was removed."""
-        real = await _folder(path)
-        name = real.name or str(real)
-        project = await self._guarded(lambda engine: engine.open_project(str(real), name))
-        await self._kept(lambda: self._book.restore(project.id))
-        return project
 
     async def workspace(self, project_id: ProjectId | None) -> Workspace:
         """Where calls of a project may act."""
@@ -101,11 +85,25 @@ class Library:
         return self._book.scope(project_id)
 
     # -- projects -----------------------------------------------------------------------------------
+    async def projects(self) -> tuple[Project, ...]:
+        """See `LibraryFace.projects`."""
+        return shown_projects(await self._all(), self._book)
+
+    async def open_project(self, path: Path) -> Project:
+        """See `LibraryFace.open_project`."""
+        real = await _folder(path)
+        name = real.name or str(real)
+        project = await self._memory.for_face(lambda engine: engine.open_project(str(real), name))
+        await self._kept(lambda: self._book.restore(project.id))
+        return project
+
     async def project(self, project_id: ProjectId) -> ProjectView:
         """See `LibraryFace.project`."""
         project = await self._project(project_id)
         rules = self._book.rules(project)
-        holdings: ProjectHoldings = await self._guarded(lambda engine: engine.holdings(project_id))
+        holdings: ProjectHoldings = await self._memory.for_face(
+            lambda engine: engine.holdings(project_id)
+        )
         folders = [folder.path for folder in rules.folders]
         missing = await asyncio.to_thread(
             lambda: frozenset(path for path in folders if not path.is_dir())
@@ -180,36 +178,58 @@ class Library:
         return found
 
     async def _all(self) -> tuple[Project, ...]:
-        return await self._guarded(lambda engine: engine.projects())
+        return await self._memory.for_face(lambda engine: engine.projects())
 
     # -- conversations --------------------------------------------------------------------------------
+    async def conversations(self) -> tuple[Conversation, ...]:
+        """See `LibraryFace.conversations`."""
+        return await self._memory.for_face(lambda engine: engine.conversations())
+
+    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
+        """See `LibraryFace.rename_conversation`."""
+        await self._memory.for_face(
+            lambda engine: engine.rename_conversation(conversation_id, title)
+        )
+        self._parts.changed()
+
+    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
+        """See `LibraryFace.messages`."""
+        return await self._memory.for_face(lambda engine: engine.messages(conversation_id))
+
+    async def search(self, text: str) -> tuple[SearchHit, ...]:
+        """See `LibraryFace.search`."""
+        nodes = await self._memory.for_face(lambda engine: engine.search_messages(text))
+        by_id = {conversation.id: conversation for conversation in await self.conversations()}
+        return tuple(
+            SearchHit(
+                node=node,
+                conversation=by_id[node.conversation_id],
+                excerpt=title(node.content, EXCERPT_CHARACTERS),
+            )
+            for node in nodes
+            if node.conversation_id in by_id
+        )
+
     async def move_conversation(
         self, conversation_id: ConversationId, project_id: ProjectId | None
     ) -> None:
         """See `LibraryFace.move_conversation`."""
-        await self._guarded(lambda engine: engine.move_conversation(conversation_id, project_id))
+        await self._memory.for_face(
+            lambda engine: engine.move_conversation(conversation_id, project_id)
+        )
         self._parts.changed()
 
     async def preview(self, conversation_id: ConversationId) -> ForgetPreview:
         """See `LibraryFace.preview`."""
-        try:
-            return await self._forgetter.preview(conversation_id)
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
+        return await guarded(self._forgetter.preview(conversation_id))
 
     async def forget(self, conversation_id: ConversationId) -> None:
         """See `LibraryFace.forget`."""
-        try:
-            await self._forgetter.forget(conversation_id)
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
+        await guarded(self._forgetter.forget(conversation_id))
 
     async def keep(self, conversation_id: ConversationId) -> None:
         """See `LibraryFace.keep`."""
-        try:
-            await self._forgetter.keep(conversation_id)
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
+        await guarded(self._forgetter.keep(conversation_id))
 
     def forgettings(self) -> tuple[Forgetting, ...]:
         """See `LibraryFace.forgettings`."""
@@ -225,12 +245,11 @@ class Library:
         """See `LibraryFace.export`."""
         projects = {project.id: project for project in await self._all()}
         wanted = set(conversation_ids)
-        listed = await self._guarded(lambda engine: engine.conversations())
-        chosen = [conversation for conversation in listed if conversation.id in wanted]
+        chosen = [found for found in await self.conversations() if found.id in wanted]
         names = file_names(chosen)
         paths = [target] if len(conversation_ids) == 1 else [target / name for name in names]
         for conversation, path in zip(chosen, paths, strict=True):
-            messages: tuple[Node, ...] = await self._guarded(partial(_messages, conversation))
+            messages = await self.messages(conversation.id)
             project = projects.get(conversation.project_id) if conversation.project_id else None
             text = markdown_of(conversation, messages, project)
             try:
@@ -241,16 +260,6 @@ class Library:
                     Problem(code=ProblemCode.EXPORT_FAILED, fields=fields, detail=str(error))
                 ) from error
         return tuple(paths)
-
-    async def _guarded(self, work: Callable[[MemoryEngine], T]) -> T:
-        try:
-            return await self._parts.memory.call(work, Priority.PANEL)
-        except MemoryEngineError as error:
-            raise ProblemError(problem_of(error)) from error
-
-
-def _messages(conversation: Conversation, engine: MemoryEngine) -> tuple[Node, ...]:
-    return engine.messages(conversation.id)
 
 
 async def _folder(path: Path) -> Path:

@@ -1,6 +1,6 @@
 """The face of projects and conversations as things one keeps: values, and what the window may ask for.
 
-Every `async` method may raise `ProblemError`. What is being forgotten is a snapshot to pull when `ConversationsChanged` was told.
+Every `async` method may raise `ProblemError`. Lists, and what is being forgotten, are snapshots to pull when `ConversationsChanged` was told.
 """
 
 from __future__ import annotations
@@ -75,6 +75,14 @@ class Forgetting:
 class LibraryFace(Protocol):
     """Projects, conversations, and what is forgotten."""
 
+    async def projects(self) -> tuple[Project, ...]:
+        """Known projects, newest use first."""
+        ...
+
+    async def open_project(self, path: Path) -> Project:
+        """Makes a folder a project (idempotent), or brings one back that was removed."""
+        ...
+
     async def project(self, project_id: ProjectId) -> ProjectView:
         """A project as it is now."""
         ...
@@ -105,6 +113,22 @@ class LibraryFace(Protocol):
 
     async def remove_project(self, project_id: ProjectId) -> None:
         """Takes a project out of the list; its conversations stay, and stay searchable."""
+        ...
+
+    async def conversations(self) -> tuple[Conversation, ...]:
+        """All conversations, newest first."""
+        ...
+
+    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
+        """Gives a conversation another title."""
+        ...
+
+    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
+        """User and assistant messages of the active branch, oldest first."""
+        ...
+
+    async def search(self, text: str) -> tuple[SearchHit, ...]:
+        """Finds messages by their words or any substring, newest first."""
         ...
 
     async def move_conversation(

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from growbox_app.problems import guarded
 from memory.errors import EngineClosed
 from memory.requests import (
     Judgement,
@@ -93,6 +94,14 @@ class MemoryService:
     ) -> Awaitable[T]:
         """Runs `work(engine)` on the storage thread."""
         return self._submit(priority, lambda: work(self._opened()))
+
+    async def for_face(self, work: Callable[[MemoryEngine], T]) -> T:
+        """The same for a person who looks on or changes something, behind the turn.
+
+        Raises:
+            ProblemError: the memory could not do it.
+        """
+        return await guarded(self.call(work, Priority.PANEL))
 
     async def drive(
         self,

@@ -11,6 +11,7 @@ from memory.values import (
     FatigueSnapshot,
     LedgerSnapshot,
     NeighbourhoodSnapshot,
+    Node,
     NodeId,
     QueueSnapshot,
     RegionSnapshot,
@@ -40,6 +41,14 @@ class MindFace(Protocol):
     Raises:
         ProblemError: the memory could not do it.
     """
+
+    async def node(self, node_id: NodeId) -> Node | None:
+        """One node, for "open source"."""
+        ...
+
+    async def node_at(self, seq: int) -> Node | None:
+        """The node at a place of the timeline, for the stain map and the ends of a fragment."""
+        ...
 
     async def region(self, conversation_id: ConversationId | None) -> RegionSnapshot:
         """The context region of a conversation."""
@@ -79,6 +88,10 @@ class MindFace(Protocol):
 
     async def evict(self, conversation_id: ConversationId, block_id: int) -> None:
         """Evicts a resident block now."""
+        ...
+
+    async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
+        """Records that a memory did not belong to this answer's question."""
         ...
 
     async def audit(self, *, fix: bool) -> AuditReport:

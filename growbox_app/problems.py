@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from typing import TypeVar
+
 from growbox_app.api import Problem, ProblemCode, ProblemError
 from growbox_app.engine.client import EngineDied
 from growbox_app.engine.protocol import EngineFault
@@ -11,8 +14,11 @@ from memory.errors import (
     CorruptStore,
     DataFolderLocked,
     DataTooNew,
+    MemoryEngineError,
     StorageError,
 )
+
+T = TypeVar("T")
 
 _STORAGE = {
     "full": ProblemCode.DISK_FULL,
@@ -55,6 +61,14 @@ def _engine_problem(fault: EngineFault) -> Problem:
     code = ProblemCode(fault.code) if known else ProblemCode.ENGINE_ERROR
     fields = {"reason": fault.detail or fault.code, **fault.fields}
     return Problem(code=code, fields=fields, detail=fault.detail)
+
+
+async def guarded(work: Awaitable[T]) -> T:
+    """Work of the memory's for a face: trouble there is a `ProblemError`."""
+    try:
+        return await work
+    except MemoryEngineError as error:
+        raise ProblemError(problem_of(error)) from error
 
 
 def sentence(problem: Problem, translate: Translator) -> str:

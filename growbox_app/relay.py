@@ -99,7 +99,9 @@ class AskRelay:
 
         try:
             folder, paths = frame.get("project"), frame.get("paths")
-            project = await self._assistant.open_project(Path(str(folder))) if folder else None
+            project = (
+                await self._assistant.library.open_project(Path(str(folder))) if folder else None
+            )
             report = await self._assistant.ingest(
                 [Path(str(path)) for path in paths] if isinstance(paths, list) else [],
                 show,
@@ -143,10 +145,10 @@ async def export_of(assistant: Assistant, frame: Frame) -> tuple[str, ...]:
         ProblemError: the project's folder or the target cannot be opened.
     """
     folder, words = frame.get("project"), str(frame.get("title") or "").casefold()
-    project = await assistant.open_project(Path(str(folder))) if folder else None
+    project = await assistant.library.open_project(Path(str(folder))) if folder else None
     meant = [
         conversation
-        for conversation in await assistant.conversations()
+        for conversation in await assistant.library.conversations()
         if (project is None or conversation.project_id == project.id)
         and words in conversation.title.casefold()
     ]
@@ -164,11 +166,13 @@ async def request_of(assistant: Assistant, frame: Frame) -> AskRequest:
         ProblemError: the project folder does not exist.
     """
     folder = frame.get("project")
-    project = await assistant.open_project(Path(str(folder))) if folder else None
+    project = await assistant.library.open_project(Path(str(folder))) if folder else None
     conversation_id: ConversationId | None = None
     if frame.get("continue"):
         project_id = project.id if project else None
-        candidates = [c for c in await assistant.conversations() if c.project_id == project_id]
+        candidates = [
+            c for c in await assistant.library.conversations() if c.project_id == project_id
+        ]
         conversation_id = candidates[0].id if candidates else None
     text = str(frame.get("text", ""))
     attachments: tuple[Attachment, ...] = ()

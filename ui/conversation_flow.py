@@ -594,7 +594,7 @@ class ConversationFlow(QObject):
                 return transcript
         transcript = Transcript(conversation)
         messages: list[Message] = []
-        for at, node in enumerate(await self._assistant.messages(conversation.id)):
+        for at, node in enumerate(await self._assistant.library.messages(conversation.id)):
             if at % MESSAGES_PER_SLICE == MESSAGES_PER_SLICE - 1:
                 await asyncio.sleep(0)
             if node.role is Role.ASSISTANT:

@@ -235,7 +235,7 @@ class JournalFlow(QObject):
         return Part(heading=heading, text=text, notes=tuple(notes))
 
     async def _link(self, node_id: NodeId) -> tuple[str, NodeId | None]:
-        node = await self._assistant.node(node_id)
+        node = await self._assistant.mind.node(node_id)
         if node is None:
             return tr("skills.note_gone"), None
         return title_line(node.content), node_id

@@ -245,7 +245,7 @@ class MainWindow(QMainWindow):
         sidebar.tree.project_chosen.connect(self._choose_project)
         sidebar.tree.renamed.connect(
             lambda at, title: self._start(
-                "rename", lambda: self._assistant.rename_conversation(at, title)
+                "rename", lambda: self._assistant.library.rename_conversation(at, title)
             )
         )
         sidebar.results.opened.connect(self.open_conversation)
@@ -429,8 +429,8 @@ class MainWindow(QMainWindow):
     # -- conversations ------------------------------------------------------------------------
     async def update_conversations(self) -> None:
         """Reads the lists of the sidebar anew."""
-        self._projects = await self._assistant.projects()
-        listed = await self._assistant.conversations()
+        self._projects = await self._assistant.library.projects()
+        listed = await self._assistant.library.conversations()
         self._conversations = {item.id: item for item in listed}
         self._show_tree()
         await self.library.refresh(self._projects, self._conversations)
@@ -505,7 +505,7 @@ class MainWindow(QMainWindow):
         )
 
     async def _search(self, text: str) -> None:
-        hits = await self._assistant.search(text)
+        hits = await self._assistant.library.search(text)
         self.sidebar.show_hits(text, hits, self._clock.now_ms())
 
     def ask_folder(self) -> None:
@@ -521,7 +521,7 @@ class MainWindow(QMainWindow):
 
     async def open_folder(self, path: Path) -> None:
         """Makes a folder a project and starts a conversation in it."""
-        project = await self._assistant.open_project(path)
+        project = await self._assistant.library.open_project(path)
         await self.update_conversations()
         self._choose_project(project.id)
         self.flow.new_conversation()

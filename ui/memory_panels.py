@@ -168,7 +168,7 @@ class MemoryPanels(QObject):
     async def _look_up_dates(self, ledger: LedgerSnapshot) -> None:
         unknown = [seq for seq in ledger_words.ends(ledger) if seq not in self._dates]
         for seq in unknown[:DATES_PER_PULL]:
-            node = await self._assistant.node_at(seq)
+            node = await self._assistant.mind.node_at(seq)
             self._dates[seq] = node.created_at_ms if node is not None else None
         self._stale = self._stale or len(unknown) > DATES_PER_PULL
 
@@ -228,11 +228,11 @@ class MemoryPanels(QObject):
 
     def open_source(self, node_id: NodeId) -> None:
         """Shows where a memory came from."""
-        self._open(lambda: self._assistant.node(node_id))
+        self._open(lambda: self._assistant.mind.node(node_id))
 
     def open_note(self, seq: int) -> None:
         """Shows the memory at a place of the timeline."""
-        self._open(lambda: self._assistant.node_at(seq))
+        self._open(lambda: self._assistant.mind.node_at(seq))
 
     def _open(self, find: Callable[[], Awaitable[Node | None]]) -> None:
         self._tasks.start("open source", self._guarded(lambda: self._show_source(find)))
@@ -241,7 +241,7 @@ class MemoryPanels(QObject):
         node = await find()
         if node is None:
             return
-        conversations = {item.id: item for item in await self._assistant.conversations()}
+        conversations = {item.id: item for item in await self._assistant.library.conversations()}
         conversation = conversations.get(node.conversation_id) if node.conversation_id else None
         dialog = SourceDialog(node, conversation, self._clock.now_ms(), self._window)
         dialog.conversation_wanted.connect(self.conversation_wanted)

@@ -55,7 +55,7 @@ class PastSearches(QObject):
                 self._panel.view.search_changed(place)
 
     def _reject(self, answer_id: NodeId, memory_id: NodeId) -> None:
-        self._act("not relevant", lambda: self._assistant.not_relevant(answer_id, memory_id))
+        self._act("not relevant", lambda: self._assistant.mind.not_relevant(answer_id, memory_id))
 
     def _call_wrong(self, answer_id: NodeId) -> None:
         self._after_turn("wrong answer", lambda: self._assistant.wrong_answer(answer_id))

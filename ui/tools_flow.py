@@ -93,7 +93,7 @@ class ToolsFlow(QObject):
             dialog.show_keyring(there=there)
 
     async def _show_lessons(self) -> None:
-        names = {project.id: project.name for project in await self._assistant.projects()}
+        names = {project.id: project.name for project in await self._assistant.library.projects()}
         dialog = self._open_dialog()
         if dialog is not None:
             dialog.show_lessons(self._assistant.tools.remembered(), names)

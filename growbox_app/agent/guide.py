@@ -1,7 +1,7 @@
 """The stage machine beside one turn: looks at the project before it, tells it what became of each call, and says what comes next.
 
-`stages.py` decides and is pure; what touches the disk is here. Event-loop thread, the disk on others. Holds no truth: a crash loses the
-stage, and the next turn begins with a new one.
+The stages (`stages.py`, `works/`) decide and are pure; what touches the disk is here. Event-loop thread, the disk on others. Holds no truth:
+a crash loses the stage, and the next turn begins with a new one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from growbox_app.agent import stages, survey
 from growbox_app.agent.deep_search import cites_the_past
 from growbox_app.agent.hands import Deed
 from growbox_app.agent.protocol import ToolCall
-from growbox_app.agent.stages import Move, Work
+from growbox_app.agent.works.work import Move, Work
 from growbox_app.executors.answers import CallFailed
 from growbox_app.executors.base import Workspace
 from growbox_app.executors.paths import shown

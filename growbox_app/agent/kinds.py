@@ -30,9 +30,6 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-CHANGING = frozenset({Kind.RENAME, Kind.FIX, Kind.ADD, Kind.SCRIPT, Kind.CHANGE})
-"""Kinds whose end is a changed file."""
-
 _RULES: tuple[tuple[Kind, str], ...] = (
     (Kind.RENAME, r"\brenam(?:e|ing)\b|重命名|改名|更名"),
     (

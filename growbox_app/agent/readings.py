@@ -24,6 +24,7 @@ _FAILING = re.compile(r"\b(?:failures|errors)=(\d+)|\b(\d+) (?:failed|errors?)\b
 _RAN, _PASSED = re.compile(r"\bRan (\d+) tests?\b"), re.compile(r"\b(\d+) passed\b")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 _TRACED = re.compile(r'^(?:\s+File "[^"\n]+", line \d+.*\n\s+|>\s+)(\S.*)$', re.MULTILINE)
+_PLACE = re.compile(r'File "([^"\n]+)", line (\d+)|([\w./\\-]+\.\w{1,5}):(\d+)')
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ARROW = " → "
 _VALUE = re.compile(r"(?<![\w.])\d[\w.:%]*\w|(?<![\w.])\d")
@@ -89,6 +90,20 @@ def tally(text: str) -> tuple[int, int]:
 def is_better(now: tuple[int, int], before: tuple[int, int]) -> bool:
     """Whether fewer fail, and none of those that passed is lost."""
     return now[0] < before[0] and now[1] >= before[1]
+
+
+def places_in(text: str, files: Collection[str]) -> list[tuple[str, str]]:
+    """The files of these that a trace names, each with the number of a line, in the order of the trace."""
+    found: list[tuple[str, str]] = []
+    for match in _PLACE.finditer(text):
+        name = (match.group(1) or match.group(3)).replace("\\", "/")
+        line = match.group(2) or match.group(4)
+        found += [(file, line) for file in files if _is_named(file, name)]
+    return found
+
+
+def _is_named(file: str, name: str) -> bool:
+    return name in (file, PurePosixPath(file).name) or name.endswith("/" + file)
 
 
 def called_in(failure: str) -> frozenset[str]:

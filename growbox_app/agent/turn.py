@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from growbox_app.agent.protocol import first_round
-from growbox_app.agent.stages import Move
+from growbox_app.agent.works.work import Move
 from growbox_app.api import (
     DeepSearch,
     Problem,

@@ -17,7 +17,18 @@ from growbox_app.executors.processes import environment, program
 
 SECONDS_MAX = 30.0
 OUTPUT_BYTES_MAX = 20_000_000
-COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+COMMIT_HOOKS = (
+    "pre-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "post-index-change",
+    "reference-transaction",
+)
+_FILTERS = r"^filter\..*\.(clean|process)$"
+_PROGRAMS_OF_COMMITS = rf"{_FILTERS}|^gpg\.(.*\.)?program$"
+OWN_FILES_ONLY = "--ignore-submodules=dirty"
+"""git would look into a repository within, with the settings of that one."""
 _QUIET = (
     "--no-pager",
     "--no-optional-locks",
@@ -116,10 +127,10 @@ def base(root: Path) -> str:
     return told(root, "hash-object", "-t", "tree", "--stdin").output.decode().strip()
 
 
-def changed(root: Path, *places: str) -> list[str]:
+def changed(root: Path, *places: str, options: Sequence[str] = ()) -> list[str]:
     """Files that git knows and that differ from `base`, by their path in the folder."""
-    plain = ("--name-only", "--no-renames", "--no-ext-diff", "--relative")
-    return told(root, "diff", "-z", *plain, base(root), "--", *places).names()
+    plain = ("--name-only", "--no-renames", "--no-ext-diff", "--relative", OWN_FILES_ONLY)
+    return told(root, *options, "diff", "-z", *plain, base(root), "--", *places).names()
 
 
 def new(root: Path, *places: str) -> list[str]:
@@ -132,6 +143,50 @@ def commit_hooks(root: Path) -> list[Path]:
     folder = root / os.fsdecode(told(root, "rev-parse", "--git-path", "hooks").output.rstrip(b"\n"))
     found = [folder / name for name in COMMIT_HOOKS]
     return [path for path in found if path.is_file() and os.access(path, os.X_OK)]
+
+
+def own_programs(root: Path, *, commits: bool = False) -> list[str]:
+    """Programs that the repository's own settings have git run: over files that changed, even to look at them, and to sign.
+
+    They may be another's than the user's: a command in the sandbox can make a repository, or send git to other settings.
+
+    Raises:
+        CallFailed: git cannot tell.
+    """
+    return [value for _, value in _own(root, _PROGRAMS_OF_COMMITS if commits else _FILTERS)]
+
+
+def require_programs(root: Path, known: str) -> None:
+    """Looks whether these are still the programs that looking would run.
+
+    Raises:
+        CallFailed: they are others.
+    """
+    if "; ".join(own_programs(root)) != known:
+        raise CallFailed("the repository's settings changed in the meantime", Reason.CHANGED)
+
+
+def without_filters(root: Path) -> list[str]:
+    """Options with which git runs no program of the repository's own over its files; some may then look changed that are not.
+
+    Raises:
+        CallFailed: git cannot tell.
+    """
+    filters = dict.fromkeys(key.rpartition(".")[0] for key, _ in _own(root, _FILTERS))
+    settings = ("clean=", "process=", "required=false")
+    return [word for name in filters for it in settings for word in ("-c", f"{name}.{it}")]
+
+
+def _own(root: Path, keys: str) -> list[tuple[str, str]]:
+    answer = ask(root, "config", "--show-scope", "-z", "--includes", "--get-regexp", keys)
+    if answer.code not in (0, 1):  # 1: there is none
+        raise CallFailed(f"git: {answer.errors or answer.code}"[:800], Reason.GIT)
+    names = answer.names()
+    found = [
+        (scope, *entry.partition("\n")[::2])
+        for scope, entry in zip(names[::2], names[1::2], strict=True)
+    ]
+    return [(key, value) for scope, key, value in found if scope in {"local", "worktree"}]
 
 
 def pathspecs(names: Sequence[str], root: Path) -> list[str]:

@@ -30,9 +30,11 @@ from growbox_app.executors.git_cli import (
     changed,
     commit_hooks,
     new,
+    own_programs,
     pathspecs,
     require_repository,
     told,
+    without_filters,
     words,
 )
 from growbox_app.executors.paths import is_sensitive, root_of, writable_path
@@ -102,7 +104,7 @@ def _plan(arguments: Mapping[str, str], context: CallContext) -> Plan | Executor
     named = [str(writable_path(name, context.workspace)) for name in named]
     places = pathspecs(named, root)
     fresh = new(root, *places)
-    files = sorted({*changed(root, *places), *fresh})
+    files = sorted({*changed(root, *places, options=without_filters(root)), *fresh})
     if not named:
         files = [name for name in files if not is_sensitive(root / name)]
     fresh = [name for name in fresh if name in files]
@@ -123,7 +125,8 @@ def _plan(arguments: Mapping[str, str], context: CallContext) -> Plan | Executor
 
 def _hooks(root: Path) -> str:
     """The programs that a commit would run, as a command line."""
-    return "; ".join(shlex.quote(str(path.resolve())) for path in commit_hooks(root))
+    hooks = [shlex.quote(str(path.resolve())) for path in commit_hooks(root)]
+    return "; ".join([*hooks, *own_programs(root, commits=True)])
 
 
 def _prepare(folder: Path, files: Sequence[str], message: str) -> list[str]:

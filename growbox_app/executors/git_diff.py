@@ -19,10 +19,13 @@ from growbox_app.executors.base import (
     Risk,
 )
 from growbox_app.executors.git_cli import (
+    OWN_FILES_ONLY,
     base,
     changed,
     new,
+    own_programs,
     pathspecs,
+    require_programs,
     require_repository,
     told,
 )
@@ -53,9 +56,10 @@ class GitDiff:
             path = await asyncio.to_thread(readable_path, name, context.workspace)
             if not path.is_relative_to(root):
                 raise CallFailed("path is outside the project folder", Reason.OUTSIDE)
+            programs = await asyncio.to_thread(own_programs, root)
         except CallFailed as failure:
             return failure.result()
-        return Plan(reads=(path,), cwd=root)
+        return Plan(reads=(path,), command="; ".join(programs), cwd=root)
 
     async def run(
         self,
@@ -65,17 +69,18 @@ class GitDiff:
         """Asks git."""
         assert plan.cwd is not None
         try:
-            return await asyncio.to_thread(_diff, plan.cwd, plan.reads[0])
+            return await asyncio.to_thread(_diff, plan.cwd, plan.reads[0], plan.command)
         except CallFailed as failure:
             return failure.result()
 
 
-def _diff(root: Path, path: Path) -> ExecutorResult:
+def _diff(root: Path, path: Path, programs: str) -> ExecutorResult:
     require_repository(root)
+    require_programs(root, programs)
     where = pathspecs([] if path == root else [str(path)], root)
     secret = [name for name in changed(root, *where) if is_sensitive(root / name)]
     without = [f":(exclude,literal){name}" for name in secret]
-    plain = ("--no-ext-diff", "--no-textconv", "--relative")
+    plain = ("--no-ext-diff", "--no-textconv", "--relative", OWN_FILES_ONLY)
     diff = told(root, "diff", *plain, base(root), "--", *where, *without).output
     added = [name for name in new(root, *where) if not is_sensitive(root / name)]
     output = Output()

@@ -15,7 +15,13 @@ from growbox_app.executors.base import (
     Plan,
     Risk,
 )
-from growbox_app.executors.git_cli import require_repository, told
+from growbox_app.executors.git_cli import (
+    OWN_FILES_ONLY,
+    own_programs,
+    require_programs,
+    require_repository,
+    told,
+)
 from growbox_app.executors.paths import root_of
 
 FILES_MAX = 100
@@ -39,9 +45,10 @@ class GitStatus:
         """Which folder."""
         try:
             root = await asyncio.to_thread(root_of, context.workspace)
+            programs = await asyncio.to_thread(own_programs, root)
         except CallFailed as failure:
             return failure.result()
-        return Plan(reads=(root,))
+        return Plan(reads=(root,), command="; ".join(programs), cwd=root)
 
     async def run(
         self,
@@ -50,14 +57,16 @@ class GitStatus:
     ) -> ExecutorResult:
         """Asks git."""
         try:
-            return await asyncio.to_thread(_status, plan.reads[0])
+            return await asyncio.to_thread(_status, plan.reads[0], plan.command)
         except CallFailed as failure:
             return failure.result()
 
 
-def _status(root: Path) -> ExecutorResult:
+def _status(root: Path, programs: str) -> ExecutorResult:
     require_repository(root)
-    answer = told(root, "status", "--porcelain=v1", "--branch", "-z", "--no-renames", "--", ".")
+    require_programs(root, programs)
+    plain = ("--porcelain=v1", "--branch", "-z", "--no-renames", OWN_FILES_ONLY)
+    answer = told(root, "status", *plain, "--", ".")
     branch, *entries = answer.names()
     lines = [_line(entry) for entry in entries]
     more = [f"[{len(lines) - FILES_MAX} more]"] if len(lines) > FILES_MAX else []

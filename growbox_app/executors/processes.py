@@ -1,9 +1,7 @@
-"""Commands of the user's machine: their own process group, no input, no secrets in the environment, bounded output, and a sure end.
+"""Commands of the user's machine: no input, no secrets in the environment, bounded output, and a sure end.
 
-Event-loop thread; a daemon thread reads each command's output. A command ends with everything it started: when it ends itself, at
-its time limit, at the user's stop, when it floods, and when this application ends in whatever way. For the last, on Unix, a second
-process in the group waits for a pipe of ours to close; on Windows only an orderly end is covered. What left the group on purpose
-(a daemon) is ended only while it is still a descendant.
+Event-loop thread; a daemon thread reads each command's output. A command ends with everything it started (`process_group.py`): when it
+ends itself, at its time limit, at the user's stop, when it floods, and when this application ends in whatever way.
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ import locale
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -26,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from growbox_app.executors.answers import CallFailed, Reason
+from growbox_app.executors.process_group import REAP_S, ProcessGroup
 
 OUTPUT_BYTES_MAX = 32_000
 """Kept of an output, half from its beginning and half from its end."""
@@ -33,7 +30,6 @@ FLOOD_BYTES_MAX = 64_000_000
 """A command that says more than this is ended: it says the same for ever."""
 GRACE_S = 0.3
 _POLL_FIRST_S, _POLL_S = 0.01, 0.1
-_REAP_S = 1.0
 _READ_BYTES = 65_536
 
 _KEPT = frozenset(
@@ -104,14 +100,6 @@ _QUIET = {
     "PYTHONIOENCODING": "utf-8",
     "NoDefaultCurrentDirectoryInExePath": "1",  # Windows: a program of the project's is not found by its bare name
 }
-_WATCHED = (
-    "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec 3<&-; "
-    '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"'
-)
-"""Standard input is our pipe: its end ends the group. The command itself gets no input, and the lowest priority.
-
-Linux: a session of its own may be a scheduling group of its own, in which niceness counts only against itself; so the group is nice, too.
-"""
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -264,48 +252,15 @@ class Command:
         """
         self.output = Output()
         self._started = asyncio.get_running_loop().time()
-        self._watch: int | None = None
-        self._ending = threading.Lock()
         try:
-            self._process = self._start(words, cwd)
+            self._group = ProcessGroup(words, cwd, environment(cwd), spoken_to=False)
         except (OSError, ValueError) as error:
             raise CallFailed(
                 f"the command could not be started: {error}", Reason.CANNOT_START
             ) from error
+        self._process = self._group.process
         self._reader = threading.Thread(target=self._read, name="command-output", daemon=True)
         self._reader.start()
-
-    def _start(self, words: Sequence[str], cwd: Path) -> subprocess.Popen[bytes]:
-        if sys.platform == "win32":
-            return subprocess.Popen(  # noqa: S603 - the policy has judged the words
-                words,
-                cwd=cwd,
-                env=environment(cwd),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                creationflags=subprocess.CREATE_NEW_PROCESS_GROUP
-                | subprocess.CREATE_NO_WINDOW
-                | subprocess.IDLE_PRIORITY_CLASS,
-            )
-        theirs, ours = os.pipe()
-        try:
-            process = subprocess.Popen(  # noqa: S603 - the policy has judged the words
-                ["/bin/sh", "-c", _WATCHED, "growbox", *words],
-                cwd=cwd,
-                env=environment(cwd),
-                stdin=theirs,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(ours)
-            raise
-        finally:
-            os.close(theirs)
-        self._watch = ours
-        return process
 
     @property
     def seconds(self) -> float:
@@ -325,36 +280,20 @@ class Command:
 
     def ask_to_end(self) -> None:
         """The polite signal, to the whole group."""
-        if sys.platform != "win32":
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGTERM)
+        self._group.ask_to_end()
 
     async def stop(self) -> None:
         """Lets it tidy up for a moment, then ends it and everything it started; nothing of that on the loop's thread.
 
         What left the group is looked for first: once the command is gone, nothing says whose it was.
         """
-        descendants = await asyncio.to_thread(self._descendants)
+        descendants = await asyncio.to_thread(self._group.descendants)
         await self._end_gently()
         await asyncio.to_thread(self.end, descendants)
 
     def end(self, known: Sequence[psutil.Process] = ()) -> None:
         """Ends it and everything it started, at once, with descendants that are `known` already. Idempotent."""
-        descendants = [*known, *self._descendants()]
-        with self._ending:
-            watch, self._watch = self._watch, None
-        if sys.platform != "win32" and watch is not None:
-            # The watching process is in the group until now, so the number cannot be another group's.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            os.close(watch)
-        for process in descendants:  # on Windows all, on Unix those that left the group
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        with contextlib.suppress(OSError):
-            self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_REAP_S)
+        self._group.end(known)
 
     async def finish(self, *, seconds: float, cancelled: asyncio.Event) -> Ended:
         """Waits until it is over, and makes it so. A cancelled caller ends it, too."""
@@ -370,13 +309,17 @@ class Command:
                 await self._end_gently()
         finally:
             self.end()
-        await asyncio.to_thread(self._reader.join, _REAP_S)
+        await self.read_out()
         return Ended(
             ending=ending,
             code=code if ending is Ending.EXIT else None,
             seconds=self.seconds,
             output=self.output.text(),
         )
+
+    async def read_out(self) -> None:
+        """Of a command that is over: waits until its last words have been read."""
+        await asyncio.to_thread(self._reader.join, REAP_S)
 
     def _over(self, seconds: float, cancelled: asyncio.Event) -> Ending | None:
         if cancelled.is_set():
@@ -392,12 +335,3 @@ class Command:
             if self.code() is not None:
                 return
             await asyncio.sleep(_POLL_FIRST_S)
-
-    def _descendants(self) -> list[psutil.Process]:
-        """None of a command that is over: its number may be another's by now."""
-        if self.code() is not None:
-            return []
-        try:
-            return psutil.Process(self._process.pid).children(recursive=True)
-        except psutil.Error:
-            return []

@@ -65,6 +65,8 @@ class TaskWait:
             seconds = int(plan.detail["seconds"])
             await self._board.wait(task, seconds=seconds, cancelled=context.cancelled)
         over = task.command.code() is not None
+        if over:
+            await task.command.read_out()
         hint = "" if over or task.ready else "; not done yet, wait again or go on"
         head = f"task {task.number} {task.state()}"
         failed = over and not task.stopped and task.command.code() != 0

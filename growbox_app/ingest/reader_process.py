@@ -125,6 +125,9 @@ class ReaderProcess:
         self._read_s_max = read_s_max
         self._process: SpawnProcess | None = None
         self._pipe: Connection[bytes, bytes] | None = None
+        self._closed = False
+        self._changing = threading.Lock()
+        """Held while the child is started: `close` may come at any moment."""
 
     async def read(self, request: ReadRequest) -> ReadReply:
         """Reads a file; a child that dies or hangs over it is a reason, never an error."""
@@ -132,13 +135,12 @@ class ReaderProcess:
 
     async def close(self) -> None:
         """Ends the child, also in the middle of a file. Idempotent."""
-        await asyncio.to_thread(self._end)
+        await asyncio.to_thread(self._close)
 
     def _exchange(self, request: ReadRequest) -> ReadReply:
-        if self._pipe is None:
-            self._begin()
-        pipe = self._pipe
-        assert pipe is not None
+        pipe = self._begun()
+        if pipe is None:
+            return ReadReply(reason=SkipReason.DAMAGED)
         try:
             pipe.send_bytes(msgspec.msgpack.encode(request))
             if pipe.poll(self._read_s_max):
@@ -149,21 +151,32 @@ class ReaderProcess:
         self._end()
         return ReadReply(reason=reason)
 
-    def _begin(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe(duplex=True)
-        self._process = context.Process(
-            target=main, args=(theirs,), name="growbox-reader", daemon=True
-        )
-        self._process.start()
-        theirs.close()
+    def _begun(self) -> Connection[bytes, bytes] | None:
+        """The pipe to a running child; None once this is closed."""
+        with self._changing:
+            if self._pipe is None and not self._closed:
+                context = multiprocessing.get_context("spawn")
+                self._pipe, theirs = context.Pipe(duplex=True)
+                self._process = context.Process(
+                    target=main, args=(theirs,), name="growbox-reader", daemon=True
+                )
+                self._process.start()
+                theirs.close()
+            return self._pipe
+
+    def _close(self) -> None:
+        with self._changing:
+            self._closed = True
+        self._end()
 
     def _end(self) -> None:
-        process, pipe = self._process, self._pipe
-        self._process = self._pipe = None
+        with self._changing:
+            process, pipe = self._process, self._pipe
+            self._process = self._pipe = None
         if process is not None:
             process.kill()
             process.join(_JOIN_S)
-            process.close()
+            with contextlib.suppress(ValueError):  # the system has not let go of it yet
+                process.close()
         if pipe is not None:
             pipe.close()

@@ -1,9 +1,9 @@
 """A server that is a program of this computer: started, spoken to over its pipes line by line, and surely ended.
 
-It gets a process group of its own, the lowest priority, an environment without our secrets, and as long to end as it takes to kill.
+It gets a process group of its own (`growbox_app/executors/process_group.py`), an environment without our secrets, and a moment to end.
 On the loop of `LoopThread`; three daemon threads read and write the pipes, so that nothing a server does or leaves undone can block
-the loop. Invariants: a line and the lines that wait are bounded; a server that floods is ended. When this application ends in whatever
-way, so does the server: on Unix a second process in its group waits for a pipe of ours to close.
+the loop. Invariants: a line and the lines that wait are bounded; a server that floods is ended; when this application ends in whatever
+way, so does the server.
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ import contextlib
 import os
 import queue
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
+from growbox_app.executors.process_group import ProcessGroup
 from growbox_app.executors.processes import environment
 from growbox_app.mcp_client.output import one_line
 from growbox_app.mcp_client.values import McpTrouble
@@ -38,12 +34,10 @@ LINES_WAITING_MAX = 64
 LINES_MAX, LINES_WINDOW_S = 3_000, 10.0
 """More lines than this in so many seconds, and a server is not answering but flooding."""
 ERRORS_BYTES_MAX = 4_000
-GRACE_S, POLL_S, REAP_S = 0.3, 0.01, 1.0
+GRACE_S, POLL_S = 0.3, 0.01
+LAST_WORDS_S = 0.5
+"""How long the end of what it says waits for the end of its complaints, which tell why."""
 _READ_BYTES = 65_536
-_WATCHED = (
-    'watch=$1; shift; { read -r _ <"$watch"; kill -KILL 0; } </dev/null >/dev/null 2>&1 & '
-    '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"'
-)
 
 
 class ServerProcess:
@@ -71,52 +65,19 @@ class ServerProcess:
         self._room = threading.Semaphore(LINES_WAITING_MAX)
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._ended = False
-        self._watch: int | None = None
         variables = environment() | dict(variables)
         program = shutil.which(words[0], path=variables.get("PATH"))
         if program is None:
             raise McpTrouble("not_found", words[0])
         try:
-            self._process = self._start([program, *words[1:]], variables, cwd)
+            words = [program, *words[1:]]
+            self._group = ProcessGroup(words, cwd, variables, spoken_to=True)
         except (OSError, ValueError) as error:
             raise McpTrouble("cannot_start", one_line(str(error))) from error
-        for work in (self._read, self._read_errors, self._write):
-            threading.Thread(target=work, name="mcp-pipe", daemon=True).start()
-
-    def _start(
-        self, words: list[str], variables: dict[str, str], cwd: Path
-    ) -> subprocess.Popen[bytes]:
-        if sys.platform == "win32":
-            return subprocess.Popen(  # noqa: S603 - the user has set up this very command
-                words,
-                cwd=cwd,
-                env=variables,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                creationflags=subprocess.CREATE_NEW_PROCESS_GROUP
-                | subprocess.CREATE_NO_WINDOW
-                | subprocess.IDLE_PRIORITY_CLASS,
-            )
-        theirs, ours = os.pipe()
-        try:
-            process = subprocess.Popen(  # noqa: S603 - the user has set up this very command
-                ["/bin/sh", "-c", _WATCHED, "growbox", f"/dev/fd/{theirs}", *words],
-                cwd=cwd,
-                env=variables,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(theirs,),
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(ours)
-            raise
-        finally:
-            os.close(theirs)
-        self._watch = ours
-        return process
+        self._process = self._group.process
+        self._complaining = self._thread(self._read_errors)
+        self._thread(self._read)
+        self._thread(self._write)
 
     @property
     def pid(self) -> int:
@@ -136,6 +97,12 @@ class ServerProcess:
         self._room.release()
 
     # -- the threads ----------------------------------------------------------------------------
+    @staticmethod
+    def _thread(work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=work, name="mcp-pipe", daemon=True)
+        thread.start()
+        return thread
+
     def _read(self) -> None:
         stream = self._process.stdout
         assert stream is not None
@@ -155,6 +122,8 @@ class ServerProcess:
                 if len(buffer) > MESSAGE_BYTES_MAX or count > LINES_MAX:
                     self.flooded = True
                     break
+        if not self.flooded:
+            self._complaining.join(LAST_WORDS_S)
         self._post(None)
 
     def _hand_on(self, line: bytes) -> None:
@@ -202,30 +171,10 @@ class ServerProcess:
         if self._ended:
             return
         self._ended = True
-        descendants = _descendants(self.pid)
-        if sys.platform != "win32" and self._watch is not None:
-            # The watching process is in the group until now, so the number cannot be another group's.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-            os.close(self._watch)
-            self._watch = None
-        for process in descendants:  # on Windows all, on Unix those that left the group
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        with contextlib.suppress(OSError):
-            self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(REAP_S)
+        self._group.end()
         self._outbox.put(None)
         for _ in range(LINES_WAITING_MAX):  # the reader may wait for room
             self._room.release()
-
-
-def _descendants(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
 
 
 def transport(process: ServerProcess) -> Transport:

@@ -6,15 +6,10 @@ thread. Known trouble is a `ProblemError`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
-
-from growbox_app.api import ProblemError
-from growbox_app.memory_service import MemoryService, Priority
-from growbox_app.problems import problem_of
+from growbox_app.memory_service import MemoryService
+from growbox_app.problems import guarded
 from growbox_app.rest.schedule import RestStatus
 from growbox_app.rest.worker import Rest
-from memory.errors import MemoryEngineError
 from memory.rest_values import (
     DreamReport,
     Experience,
@@ -26,11 +21,6 @@ from memory.rest_values import (
     SleepReport,
 )
 from memory.values import DebtId, NodeId
-
-if TYPE_CHECKING:
-    from memory.engine import MemoryEngine
-
-T = TypeVar("T")
 
 EXPERIENCES_MAX = 1_000
 """More are not shown: a proposal rests on recent ones."""
@@ -50,7 +40,7 @@ class RestRoom:
 
     async def look_again(self) -> None:
         """Looks at memory and machine now, so that `status` is of this moment."""
-        await _guarded(self.worker.look_again())
+        await guarded(self.worker.look_again())
 
     def activity(self) -> None:
         """See `RestFace.activity`."""
@@ -62,77 +52,67 @@ class RestRoom:
 
     async def dream(self, debt_id: DebtId | None = None) -> DreamReport | None:
         """See `RestFace.dream`."""
-        return await _guarded(self.worker.dream(debt_id))
+        return await guarded(self.worker.dream(debt_id))
 
     async def dream_all(self) -> DreamReport | None:
         """See `RestFace.dream_all`."""
-        return await _guarded(self.worker.dream_all())
+        return await guarded(self.worker.dream_all())
 
     async def sleep(self) -> SleepReport | None:
         """See `RestFace.sleep`."""
-        return await _guarded(self.worker.sleep())
+        return await guarded(self.worker.sleep())
 
     async def nap(self) -> NapReport:
         """See `RestFace.nap`."""
-        return await _guarded(self.worker.nap())
+        return await guarded(self.worker.nap())
 
     # -- the dream journal ----------------------------------------------------------------------
     async def journal(self, wanted: JournalFilter) -> JournalPage:
         """See `RestFace.journal`."""
-        return await self._call(lambda engine: engine.journal(wanted))
+        return await self._memory.for_face(lambda engine: engine.journal(wanted))
 
     async def mark_journal_seen(self) -> None:
         """See `RestFace.mark_journal_seen`."""
-        await self._call(lambda engine: engine.mark_journal_seen())
+        await self._memory.for_face(lambda engine: engine.mark_journal_seen())
         await self.worker.look_again()
 
     async def undo(self, entry_id: int) -> bool:
         """See `RestFace.undo`."""
-        done = await self._call(lambda engine: engine.undo(entry_id))
+        done = await self._memory.for_face(lambda engine: engine.undo(entry_id))
         await self.worker.look_again()
         return done
 
     # -- the flywheel ---------------------------------------------------------------------------
     async def goals(self) -> tuple[Goal, ...]:
         """See `RestFace.goals`."""
-        return await self._call(lambda engine: engine.goals())
+        return await self._memory.for_face(lambda engine: engine.goals())
 
     async def add_goal(self, text: str) -> Goal | None:
         """See `RestFace.add_goal`."""
-        return await self._call(lambda engine: engine.add_goal(text))
+        return await self._memory.for_face(lambda engine: engine.add_goal(text))
 
     async def remove_goal(self, goal_id: int) -> None:
         """See `RestFace.remove_goal`."""
-        await self._call(lambda engine: engine.remove_goal(goal_id))
+        await self._memory.for_face(lambda engine: engine.remove_goal(goal_id))
 
     async def enable_goal(self, goal_id: int, *, enabled: bool) -> None:
         """See `RestFace.enable_goal`."""
-        await self._call(lambda engine: engine.enable_goal(goal_id, enabled))
+        await self._memory.for_face(lambda engine: engine.enable_goal(goal_id, enabled))
 
     async def reword_goal(self, goal_id: int, text: str) -> None:
         """See `RestFace.reword_goal`."""
-        await self._call(lambda engine: engine.reword_goal(goal_id, text))
+        await self._memory.for_face(lambda engine: engine.reword_goal(goal_id, text))
 
     async def proposals(self) -> tuple[SkillProposal, ...]:
         """See `RestFace.proposals`."""
-        return await self._call(lambda engine: engine.proposals())
+        return await self._memory.for_face(lambda engine: engine.proposals())
 
     async def experiences(self) -> tuple[Experience, ...]:
         """See `RestFace.experiences`."""
-        return await self._call(lambda engine: engine.experiences(EXPERIENCES_MAX))
+        return await self._memory.for_face(lambda engine: engine.experiences(EXPERIENCES_MAX))
 
     async def decide_proposal(self, proposal_id: int, *, accepted: bool) -> NodeId | None:
         """See `RestFace.decide_proposal`."""
-        return await self._call(
+        return await self._memory.for_face(
             lambda engine: engine.decide_proposal(proposal_id, accepted=accepted)
         )
-
-    async def _call(self, work: Callable[[MemoryEngine], T]) -> T:
-        return await _guarded(self._memory.call(work, Priority.PANEL))
-
-
-async def _guarded(work: Awaitable[T]) -> T:
-    try:
-        return await work
-    except MemoryEngineError as error:
-        raise ProblemError(problem_of(error)) from error

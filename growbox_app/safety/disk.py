@@ -14,6 +14,7 @@ from typing import Protocol
 ENTRIES_MAX = 50_000
 """A folder with more entries is not searched for secrets: about a quarter of a second."""
 MATCHES_MAX = 2_000
+PATTERNS_MAX = 20
 
 
 class Disk(Protocol):
@@ -40,8 +41,11 @@ class RealDisk:
     """The disk of this machine."""
 
     def resolved(self, path: str) -> str:
-        """Follows every link. A loop of links stays as written: opening it fails."""
-        return os.path.realpath(path)
+        """Follows every link. A loop of links, or what no file can be called, stays as written: opening it fails."""
+        try:
+            return os.path.realpath(path)
+        except ValueError:
+            return path
 
     def is_folder(self, path: str) -> bool:
         """Whether there is a folder, links followed."""
@@ -68,3 +72,49 @@ class RealDisk:
             if any(wanted(name) for name in (*folders, *files)):
                 return True
         return False
+
+
+class RememberingDisk:
+    """The disk during one judgement: each question is asked once, and no more of the long ones than a reader can wait for."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._resolved: dict[str, str] = {}
+        self._matches: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self._below: dict[tuple[str, Callable[[str], bool]], bool | None] = {}
+        self._walked = 0
+
+    def resolved(self, path: str) -> str:
+        """As the disk says."""
+        if path not in self._resolved:
+            self._resolved[path] = self._disk.resolved(path)
+        return self._resolved[path]
+
+    def is_folder(self, path: str) -> bool:
+        """As the disk says."""
+        return self._disk.is_folder(path)
+
+    def matches(self, folder: str, pattern: str) -> tuple[str, ...] | None:
+        """As the disk says; None when there were too many patterns already."""
+        asked = (folder, pattern)
+        if asked not in self._matches:
+            if len(self._matches) >= PATTERNS_MAX:
+                return None
+            self._matches[asked] = self._disk.matches(folder, pattern)
+        return self._matches[asked]
+
+    def any_below(self, folder: str, wanted: Callable[[str], bool]) -> bool | None:
+        """As the disk says; None when too much was walked already."""
+        asked = (folder, wanted)
+        if asked not in self._below:
+            if self._walked > ENTRIES_MAX:
+                return None
+            self._below[asked] = self._disk.any_below(folder, self._counting(wanted))
+        return self._below[asked]
+
+    def _counting(self, wanted: Callable[[str], bool]) -> Callable[[str], bool]:
+        def counted(name: str) -> bool:
+            self._walked += 1
+            return wanted(name)
+
+        return counted

@@ -25,13 +25,16 @@ from growbox_app.safety.values import Finding, Grant, GrantKind, Rules
 
 
 def judge_git(
-    words: Sequence[str], folders: Sequence[str], places: Places, rules: Rules
+    words: list[str], folders: Sequence[str], places: Places, rules: Rules
 ) -> Iterator[Finding]:
     """What speaks against `git` with these words, run in one of these folders."""
     if list(words) == ["--version"]:
         return
-    name = words[0] if words else ""
-    if name in GIT_SPEAKS:
+    words = words[1:] if words[:1] == ["--no-pager"] else words
+    count = 2 if " ".join(words[:2]) in GIT_READS else 1
+    name, rest = " ".join(words[:count]), words[count:]
+    reads = name in GIT_READS and _plainly_reads(GIT_READS[name], rest)
+    if name in GIT_SPEAKS and not reads:
         yield Finding(
             reason="command_offline" if rules.offline else "command_network",
             risk=Risk.IRREVERSIBLE,
@@ -41,8 +44,8 @@ def judge_git(
         return
     if not _in_own_repository(folders, places, rules):
         yield _unknown(name)
-    elif name in GIT_READS and _plainly_reads(GIT_READS[name], words[1:]):
-        yield from _secrets_named(words[1:])
+    elif reads:
+        yield from _secrets_named(rest)
         if GIT_READS[name].recurses and places.root is not None:
             yield from places.reads_below(places.root)
     elif name in GIT_LOCAL:

@@ -15,7 +15,7 @@ from growbox_app.safety.paths import strange_characters
 
 LOCAL_SUFFIXES = (
     "localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa", "arpa", "onion",
-    "localtest.me", "lvh.me", "nip.io", "sslip.io", "xip.io", "metadata.google.internal",
+    "test", "svc", "fritz.box", "localhost.direct", "vcap.me", "lacolhost.com", "localtest.me", "lvh.me", "nip.io", "sslip.io", "xip.io", "metadata.google.internal",
 )  # fmt: skip
 NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
@@ -25,6 +25,9 @@ FORBIDDEN_V4 = tuple(
     ipaddress.ip_network(block)
     for block in ("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "168.63.129.16/32")
 )
+PUBLIC_V6 = ipaddress.ip_network("2000::/3")
+"""All of it that was ever given out; the rest is reserved, of old meaning (`fec0::/10`), or of one site."""
+DOCUMENTATION_V6 = ipaddress.ip_network("3fff::/20")
 SCHEMES = frozenset({"http", "https"})
 
 
@@ -107,7 +110,8 @@ def address_problem(address: str) -> str | None:
         inner = _inner_v4(parsed)
         if inner is not None:
             return address_problem(str(inner))
-        return None if parsed.is_global and not parsed.is_multicast else "local"
+        public = parsed in PUBLIC_V6 and parsed.is_global and parsed not in DOCUMENTATION_V6
+        return None if public else "local"
     forbidden = any(parsed in block for block in FORBIDDEN_V4)
     return "local" if forbidden or not parsed.is_global or parsed.is_multicast else None
 

@@ -70,6 +70,14 @@ class Places:
         if not self._may_read(resolved):
             yield self._outside_read(path, resolved)
 
+    def reaches(self, granted: str, path: str) -> bool:
+        """Whether a grant for a path reaches another one: outside of the project grants are for reading, so none reaches into it."""
+        return inside(path, granted, self._platform) and (
+            self.root is None
+            or not inside(path, self.root, self._platform)
+            or inside(granted, self.root, self._platform)
+        )
+
     def reads_below(self, path: str) -> Iterator[Finding]:
         """The content of everything in a folder."""
         yield from self.reads(path)
@@ -103,6 +111,7 @@ class Places:
                 reason="runs_by_itself",
                 risk=Risk.IRREVERSIBLE,
                 covers=(by_path,),
+                exact=True,
                 details={"path": path},
             )
         covers = (by_path, grant) if grant else (by_path,)

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from growbox_app.executors.base import Plan, Risk
+from growbox_app.safety.disk import RememberingDisk
 from growbox_app.safety.network import host_of, host_problem
-from growbox_app.safety.paths import inside
 from growbox_app.safety.places import Places, denied
 from growbox_app.safety.shell import judge_command, judge_parts
 from growbox_app.safety.values import (
@@ -37,6 +37,7 @@ from growbox_app.safety.windows import judge_windows_command
 
 def decide(call: PlannedCall, rules: Rules) -> Decision:
     """Judges a planned call."""
+    rules = replace(rules, disk=RememberingDisk(rules.disk))
     findings = tuple(_findings(call, rules))
     decision = _judged(findings, rules)
     changes = dict.fromkeys(
@@ -106,14 +107,15 @@ def _settled(finding: Finding, rules: Rules) -> bool:
         return False
     if rules.mode is Mode.AUTO and finding.risk is Risk.REVERSIBLE:
         return True
-    return any(_granted(wanted, rules) for wanted in finding.covers)
+    return any(_granted(wanted, rules, exact=finding.exact) for wanted in finding.covers)
 
 
-def _granted(wanted: Grant, rules: Rules) -> bool:
-    if wanted.kind is not GrantKind.PATH:
+def _granted(wanted: Grant, rules: Rules, *, exact: bool) -> bool:
+    if exact or wanted.kind is not GrantKind.PATH:
         return wanted in rules.grants
+    places = Places(rules)
     return any(
-        grant.kind is GrantKind.PATH and inside(wanted.value, grant.value, rules.platform)
+        grant.kind is GrantKind.PATH and places.reaches(grant.value, wanted.value)
         for grant in rules.grants
     )
 

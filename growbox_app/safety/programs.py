@@ -58,6 +58,8 @@ class Program:
     recurses: frozenset[str] = frozenset()
     always_recurses: bool = False
     counts: bool = False
+    attached: str = ""
+    """Letters that take what stands behind them in the same word, and may have nothing there."""
     most: int = 10_000
 
 
@@ -121,6 +123,10 @@ def _short_options(
             value = letters[index + 1 :] or (rest.pop(0) if rest else "")
             values.append((letter, value))
             return value != ""
+        if letter in program.attached:
+            flags.add(letter)
+            values += [(letter, letters[index + 1 :])] if letters[index + 1 :] else []
+            return True
         if letter not in program.short:
             return False
         flags.add(letter)
@@ -132,7 +138,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 GREP = Program(
-    use=Use.PATTERN, short="EFGPivwxcLlnHhoqsrzabTU", short_values="eABCmf", counts=True,
+    use=Use.PATTERN, short="EFGIPivwxcLlnHhoqsrzabTU", short_values="eABCmf", counts=True,
     long=_words(
         "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case invert-match word-regexp line-regexp count"
         " files-without-match files-with-matches line-number with-filename no-filename only-matching quiet silent no-messages"
@@ -156,7 +162,7 @@ RIPGREP = Program(
     file_options=_words("f file"), expressions=_words("e f regexp file files"), always_recurses=True,
 )  # fmt: skip
 SED = Program(
-    use=Use.SCRIPT, short="nErsi", short_values="e", long=_words("quiet silent regexp-extended in-place"),
+    use=Use.SCRIPT, short="nErs", short_values="e", attached="i", long=_words("quiet silent regexp-extended in-place"),
     long_values=_words("expression"), expressions=_words("e expression"),
 )  # fmt: skip
 
@@ -167,13 +173,18 @@ PROGRAMS: Mapping[str, Program] = {
     "false": Program(use=Use.TEXT),
     ":": Program(use=Use.TEXT),
     "pwd": Program(use=Use.TEXT, short="LP", most=0),
-    "date": Program(use=Use.TEXT, short="uIR", most=1),
+    "date": Program(use=Use.TEXT, short="uR", attached="I", most=1),
     "seq": Program(use=Use.TEXT, short="w", most=3),
     "sleep": Program(use=Use.TEXT, most=1),
     "uname": Program(use=Use.TEXT, short="asrmnpio", most=0),
     "whoami": Program(use=Use.TEXT, most=0),
     "nproc": Program(use=Use.TEXT, long=_words("all"), most=0),
     "which": Program(use=Use.TEXT, short="a"),
+    "type": Program(use=Use.TEXT, short="at"),
+    "id": Program(use=Use.TEXT, short="ugnGr", most=1),
+    "hostname": Program(use=Use.TEXT, most=0),
+    "uptime": Program(use=Use.TEXT, short="p", most=0),
+    "free": Program(use=Use.TEXT, short="bkmght", most=0),
     "basename": Program(use=Use.TEXT, short="a", short_values="s"),
     "dirname": Program(use=Use.TEXT),
     "tr": Program(use=Use.TEXT, short="cCdst", most=2),
@@ -221,6 +232,7 @@ PROGRAMS: Mapping[str, Program] = {
     "cksum": Program(use=Use.READ),
     "od": Program(use=Use.READ, short="bcdox", short_values="AtNj"),
     "hexdump": Program(use=Use.READ, short="Cbcdx", short_values="ns"),
+    "xxd": Program(use=Use.READ, short="bip", short_values="cgls", most=1),
     "strings": Program(use=Use.READ, short="a", short_values="n"),
     "base64": Program(use=Use.READ, short="di", short_values="w", most=1),
     "grep": GREP,
@@ -267,7 +279,42 @@ SPEAKING_TASKS = frozenset(
         "venv", "smtpd", "webbrowser", "mod", "owner", "adduser", "yank",
     ]
 )  # fmt: skip
-"""Of the programs that run code, for these the first words say that they speak to a host."""
+"""Of the programs that run code, for these a task says that they speak to a host."""
+TASK_GROUPS = frozenset(
+    [
+        "package",
+        "tool",
+        "workload",
+        "nuget",
+        "plugin",
+        "toolchain",
+        "global",
+        "workspaces",
+        "self",
+        "cache",
+    ]
+)
+"""Words before the task itself: `dotnet tool install`."""
+LOCAL_PIP = frozenset(["list", "show", "freeze", "check", "inspect"])
+
+
+def speaking_task(name: str, words: Sequence[str]) -> bool:
+    """Whether a program that runs code is told to fetch or send something; what a script of the project is told does not count."""
+    plain = [word for word in words if not word.startswith("-")]
+    if name in {"python", "python3"}:
+        return bool(words) and words[0] == "-m" and bool(SPEAKING_TASKS & set(words[1:2]))
+    if name not in TASK_FIRST | PACKAGE_RUNNERS or name == "make":
+        return False
+    while plain and plain[0] in TASK_GROUPS:
+        plain.pop(0)
+    task, code = plain[0] if plain else "", plain[1] if len(plain) > 1 else ""
+    if task in {"run", "test"}:
+        return "://" in code or code.startswith(("npm:", "jsr:")) or (name == "go" and "@" in code)
+    if (name, task) in {("bundle", "exec"), ("yarn", "exec"), ("pnpm", "exec")}:
+        return False
+    return task in SPEAKING_TASKS or task.startswith("dependency:")
+
+
 PRIVILEGE = frozenset(["sudo", "su", "doas", "pkexec", "runas", "chroot", "unshare", "nsenter", "setcap", "newgrp", "sg", "gosu"])  # fmt: skip
 SYSTEM = frozenset(
     [
@@ -287,6 +334,16 @@ WRAPPERS: Mapping[str, Callable[[str], bool]] = {
     "command": lambda _: False,
 }
 """Programs that run the rest of their words; the function says which first word is their own."""
+
+RUNNERS = frozenset(
+    [
+        "env", "xargs", "exec", "builtin", "setsid", "stdbuf", "ionice", "chrt", "taskset", "flock", "strace", "ltrace", "watch",
+        "busybox", "toybox", "parallel", "unbuffer", "entr", "script", "caffeinate", "coproc", "trap", "alias", "!", "setarch", "linux64",
+        "prlimit", "choom", "cgexec", "dbus-run-session", "xvfb-run", "perf", "valgrind", "gtimeout",
+        "if", "then", "elif", "else", "while", "until", "do",
+    ]
+)  # fmt: skip
+"""Programs and words of the shell that run words of theirs, behind options that are not understood here."""
 
 FIND_TESTS = _words(
     "-name -iname -path -ipath -wholename -type -size -mtime -mmin -ctime -cmin -atime -amin -maxdepth -mindepth -perm -regex"
@@ -310,12 +367,52 @@ def find_places(words: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(places) or (".",)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindActions:
+    """What a `find` does beside looking: where it looks, whether it deletes there, files it writes, commands it runs."""
+
+    places: tuple[str, ...]
+    deletes: bool
+    files: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
+
+
+def find_actions(words: Sequence[str]) -> FindActions:
+    """Read loosely: enough to say what it must not do."""
+    first = next(
+        (i for i, word in enumerate(words) if word.startswith(("-", "!", "("))), len(words)
+    )
+    files: list[str] = []
+    commands: list[tuple[str, ...]] = []
+    for index, word in enumerate(words):
+        if word in {"-fprint", "-fprint0", "-fprintf", "-fls"}:
+            files += words[index + 1 : index + 2]
+        elif word in {"-exec", "-execdir", "-ok", "-okdir"}:
+            rest = words[index + 1 :]
+            end = next((i for i, other in enumerate(rest) if other in {";", "+"}), len(rest))
+            commands.append(tuple(rest[:end]))
+    return FindActions(
+        places=tuple(words[:first]) or (".",),
+        deletes="-delete" in words,
+        files=tuple(files),
+        commands=tuple(commands),
+    )
+
+
 SED_PRINT = re.compile(r"(\d+|\$)?(,(\d+|\$))?[pd]")
-SED_FIND = re.compile(r"/[\w .:=\-]+/[pd]")
+SED_FIND = re.compile(r"/[^/\\\[\n]+/[pd]")
 
 
 def plain_sed(script: str) -> bool:
-    """Whether a sed script only prints, deletes or substitutes: `w`, `r` and `e` reach files and programs."""
+    """Whether a sed script only prints, deletes or substitutes: `w`, `r` and `e` reach files and programs.
+
+    A part that is a whole command by itself ends where sed ends it, so the parts may be looked at one by one.
+    """
+    parts = [part.strip(" ") for part in script.split(";")]
+    return any(parts) and all(_plain_sed_command(part) for part in parts if part)
+
+
+def _plain_sed_command(script: str) -> bool:
     if SED_PRINT.fullmatch(script) or SED_FIND.fullmatch(script):
         return True
     body = re.sub(r"^\d+(,(\d+|\$))?(?=s)", "", script)
@@ -330,9 +427,12 @@ def plain_sed(script: str) -> bool:
     )
 
 
-AWK_PRINT = re.compile(
-    r"(NR *[=<>]=? *\d+ *)?\{ *print( +\$(\d+|NF)( *, *\$(\d+|NF))*)? *;? *\}|NR *[=<>]=? *\d+"
-)
+_FIELD = r"(?:\$(?:\d+|NF)|NR|NF|\"[\w .,:=/|-]*\")"
+_CHOICE = r"(?:NR *[=<>]=? *\d+|/[\w .:=-]+/)"
+_PRINT = rf"\{{ *print(?: +{_FIELD}(?: *, *{_FIELD})*)? *;? *\}}"
+_SUM = r"\{ *(\w+) *\+= *\$\d+ *;? *\} *END *\{ *print +\w+ *;? *\}"
+AWK_PRINT = re.compile(rf"(?:{_CHOICE} *)?{_PRINT}|{_CHOICE}|{_SUM}")
+AWK_LENGTH_MAX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,7 +451,7 @@ class GitRead:
 _LOG = _words(
     "oneline stat shortstat numstat name-only name-status graph all decorate no-decorate patch no-patch follow merges no-merges"
     " reverse cached staged no-color word-diff abbrev-commit date-order topo-order first-parent summary raw full-index"
-    " ignore-all-space ignore-space-change no-ext-diff no-textconv quiet exit-code no-renames function-context"
+    " ignore-all-space ignore-space-change check no-ext-diff no-textconv quiet exit-code no-renames function-context"
 )
 _LOG_VALUES = _words(
     "max-count since until after before author grep format pretty date unified diff-filter skip decorate color stat"
@@ -374,6 +474,9 @@ GIT_READS: Mapping[str, GitRead] = {
     "merge-base": GitRead(long=_words("all is-ancestor")),
     "rev-list": GitRead(short_values="n", counts=True, long=_words("count all"), long_values=_words("max-count since until")),
     "version": GitRead(operands=False),
+    "remote": GitRead(short="v", long=_words("verbose"), operands=False),
+    "stash list": GitRead(operands=False),
+    "reflog": GitRead(short_values="n", counts=True, operands=False),
 }  # fmt: skip
 GIT_LOCAL = frozenset(
     ["add", "commit", "checkout", "switch", "restore", "stash", "branch", "tag", "mv", "rm", "merge", "reset", "revert", "cherry-pick"]

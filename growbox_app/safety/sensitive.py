@@ -16,7 +16,7 @@ NAMES = (
     ".pypirc", ".git-credentials", ".dockercfg", ".dockerconfigjson", ".htpasswd", ".boto", ".s3cfg", ".vault-token",
     ".terraformrc", "*.tfstate", "*.tfstate.backup", "credentials", "credentials.json", "credentials.toml", "credentials.db",
     "credentials.xml", "credentials.yml", "credentials.yaml", "client_secret*.json", "service-account*.json",
-    "service_account*.json", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", "application_default_credentials*",
+    "service_account*.json", ".secrets", ".secrets.*", "secret.json", "kubeconfig", "*.kubeconfig", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", "application_default_credentials*",
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.jks", "*.keystore",
     "*.kdbx", "*.kdb", "*.ppk", "*.keychain", "*.keychain-db", "*.gpg", "authorized_keys", "known_hosts",
     "*_history", ".histfile", ".lesshst", ".viminfo", "consolehost_history.txt", ".xauthority", ".iceauthority",
@@ -37,7 +37,7 @@ NESTED_FOLDERS = (
     "appdata/roaming/mozilla", "opera software", "vivaldi/user data",
 )  # fmt: skip
 SYSTEM = (
-    "/proc", "/dev", "/sys", "/boot", "/run/user", "/run/secrets", "/run/systemd", "/run/credentials", "/run/docker.sock", "/var/run", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-",
+    "/proc", "/dev", "/inet", "/inet4", "/inet6", "/sys", "/boot", "/run/user", "/run/secrets", "/run/systemd", "/run/credentials", "/run/docker.sock", "/var/run", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-",
     "/etc/sudoers", "/etc/sudoers.d", "/etc/security", "/etc/ssl/private", "/etc/ssh", "/etc/krb5.keytab", "/etc/cron.d",
     "/var/spool/cron", "/var/lib/sss", "/private/etc/master.passwd", "/private/var/db/dslocal", "/var/db/dslocal",
     "/library/keychains", "/system/library/keychains",
@@ -49,12 +49,13 @@ WINDOWS_SYSTEM = (
 NOTHING = frozenset({"/dev/null"})
 RUN_BY_ITSELF = frozenset(
     [".vscode", ".idea", ".husky", ".githooks", ".devcontainer", ".zed", ".cursor", ".fleet", ".venv", "venv", "node_modules",
-     "site-packages", ".tox", ".nox", ".direnv"]
+     "site-packages", ".tox", ".nox", ".direnv", ".claude", ".windsurf", ".cargo", ".yarn"]
 )  # fmt: skip
 """Folders whose files an editor runs or a shell finds first (their `bin` is on its path)."""
 RUN_BY_ITSELF_NAMES = (
     "*.pth", "sitecustomize.py", "usercustomize.py", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile",
     ".gitconfig", ".gitmodules", ".gitattributes", ".pre-commit-config.yaml", ".vimrc", ".exrc", ".gdbinit", ".lldbinit",
+    ".nvimrc", ".nvim.lua", ".mcp.json", ".yarnrc", ".pnp.cjs", "lefthook.yml", ".lefthook.yml",
     ".inputrc", ".tmux.conf", "autorun.inf", "desktop.ini", "*.desktop", "*.lnk", "*.code-workspace",
 )  # fmt: skip
 

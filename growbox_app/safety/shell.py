@@ -10,16 +10,20 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from growbox_app.executors.base import Risk
 from growbox_app.safety.git_commands import judge_git
 from growbox_app.safety.network import host_problem
 from growbox_app.safety.places import Places, denied
 from growbox_app.safety.programs import (
+    AWK_LENGTH_MAX,
     AWK_PRINT,
+    LOCAL_PIP,
     PACKAGE_RUNNERS,
     PRIVILEGE,
     PROGRAMS,
+    RUNNERS,
     RUNS_CODE,
     SAYS_VERSION,
     SHELLS,
@@ -29,18 +33,27 @@ from growbox_app.safety.programs import (
     TASK_FIRST,
     WRAPPERS,
     Arguments,
+    FindActions,
     Program,
     Use,
+    find_actions,
     find_places,
     parse_arguments,
     plain_sed,
+    speaking_task,
 )
-from growbox_app.safety.sensitive import sensitive
+from growbox_app.safety.sensitive import is_repository_inside, sensitive
 from growbox_app.safety.shell_words import SimpleCommand, Word, read_script
 from growbox_app.safety.values import Finding, Grant, GrantKind, Rules
 
 FOLDERS_MAX = 16
 FOLDERS_MAX_INSIDE = 4
+PATHS_MAX = 4_000
+PEELS_MAX = 16
+PIECES_MAX = 200
+MISREAD = frozenset({"syntax", "connection"})
+SCHEME_MAX = 20
+FORMS = frozenset({"cd", "pushd", "find", "awk", "git", "eval"})
 WILD_PARTS_MAX = 3
 WORDS_MAX = 500
 NESTING_MAX = 3
@@ -50,31 +63,21 @@ PROGRAM = re.compile(r"/(usr/)?(local/)?bin/[\w+\-]+")
 PROGRAM_FOLDERS = re.compile(r"(/usr)?(/local)?/s?bin/|/opt/homebrew/bin/")
 
 
-def judge_command(
-    command: str, cwd: str | None, rules: Rules, nesting: int = 0
-) -> Iterator[Finding]:
+def judge_command(command: str, cwd: str | None, rules: Rules) -> Iterator[Finding]:
     """What speaks against running a command."""
-    script = read_script(command)
-    for oddity in script.oddities:
-        yield unknown("not_understood", construct=oddity)
-    if not script.commands:
-        yield unknown("not_understood", construct="empty")
     if cwd is None:
         yield denied("no_project")
         return
-    judge = _Judge(cwd, rules, nesting)
     yield from Places(rules).looks(cwd)
-    for simple in script.commands:
-        yield from judge.command(simple)
-    if len(script.commands) > 1 and judge.rearranges:
-        yield unknown("rearranges")
-    if judge.changes and judge.patterns:
-        yield unknown("pattern_after_change")
+    judge = _Judge([cwd], rules)
+    yield from judge.text(command)
+    if judge.effort.spent:
+        yield denied("not_understood", construct="length")
 
 
 def judge_parts(command: str, cwd: str, rules: Rules) -> Iterator[tuple[str, tuple[Finding, ...]]]:
     """Each simple command of a command line as it is written, and what speaks against it alone; for a reader, not for the verdict."""
-    judge = _Judge(cwd, rules, 0)
+    judge = _Judge([cwd], rules)
     for simple in read_script(command).commands:
         yield simple.text, tuple(judge.command(simple))
 
@@ -84,59 +87,99 @@ def unknown(reason: str, **details: str) -> Finding:
     return Finding(reason=reason, risk=Risk.UNKNOWN, details=details)
 
 
+class _Effort:
+    """How much is looked at for one command line. One that needs more is made to wear out its judge, and is denied."""
+
+    def __init__(self) -> None:
+        self._left = PATHS_MAX
+
+    def take(self) -> bool:
+        """Whether one more may be looked at."""
+        self._left -= 1
+        return self._left >= 0
+
+    def give_up(self) -> None:
+        """Nothing more is looked at."""
+        self._left = -1
+
+    @property
+    def spent(self) -> bool:
+        """Whether something was not looked at."""
+        return self._left < 0
+
+
 class _Judge:
     """One command line being judged: the folders it may be in by now, and what it has done so far."""
 
-    def __init__(self, cwd: str, rules: Rules, nesting: int) -> None:
+    def __init__(
+        self, folders: Sequence[str], rules: Rules, nesting: int = 0, effort: _Effort | None = None
+    ) -> None:
         self._rules = rules
         self._nesting = nesting
         self._places = Places(rules)
-        self._folders = [cwd]
-        self.rearranges = self.changes = self.patterns = False
+        self._folders = list(folders)
+        self.effort = effort or _Effort()
+        self._rearranges = self._changes = self._patterns = False
         self._forms: Mapping[str, Callable[[list[str]], Iterator[Finding]]] = {
             "cd": self._change_folder,
+            "pushd": self._push_folder,
             "find": self._find,
             "awk": self._awk,
             "git": self._git,
             "eval": self._eval,
         }
 
+    def text(self, text: str) -> Iterator[Finding]:
+        """Judges all of a command line."""
+        script = read_script(text)
+        for oddity in script.oddities:
+            yield unknown("not_understood", construct=oddity)
+        if not script.commands:
+            yield unknown("not_understood", construct="empty")
+        commands = list(script.commands)
+        if MISREAD & set(script.oddities):  # what stands behind it may have been swallowed
+            pieces = re.split(r"[;&|\n()`]+", text)[:PIECES_MAX]
+            commands += [simple for piece in pieces for simple in read_script(piece).commands]
+        for simple in commands:
+            yield from self.command(simple)
+        if len(script.commands) > 1 and self._rearranges:
+            yield unknown("rearranges")
+        if self._changes and self._patterns:
+            yield unknown("pattern_after_change")
+
     def command(self, command: SimpleCommand) -> Iterator[Finding]:
         """Judges one simple command with its redirections."""
         for redirect in command.redirects:
-            paths = self._expand((redirect.target,))
-            if paths is None:
+            paths, is_all = self._expand((redirect.target,))
+            if not is_all:
                 yield unknown("dynamic")
-            for path in paths or []:
+            for path in filter(None, paths):
                 yield from self._write(path, ">") if redirect.writes else self._read(path)
         if command.words:
-            words = self._expand(command.words)
-            if words is None:
+            words, is_all = self._expand(command.words)
+            if not is_all:
                 yield unknown("dynamic")
-                words = [word.text or "" for word in command.words]
                 yield from self._loose_arguments(words[1:])
-                if command.words[0].text is None:
+                if not words[0]:
                     return
             if len(words) > WORDS_MAX:
                 yield unknown("not_understood", construct="length")
-            yield from self._program(words[: WORDS_MAX + 1])
+            yield from self._program(words)
 
-    def _expand(self, words: Sequence[Word]) -> list[str] | None:
-        """The arguments as the program gets them; None when they depend on something that runs."""
+    def _expand(self, words: Sequence[Word]) -> tuple[list[str], bool]:
+        """The arguments as the program gets them, and whether these are all: empty are those that depend on something that runs."""
         result: list[str] = []
+        is_all = True
         for word in words:
             if word.text is None:
-                return None
-            if word.pattern is not None:
-                matches = self._match(word)
-                if matches is None:
-                    return None
-                result += matches
-            elif word.home:
-                result.append(self._places.home + word.text[1:])
+                found = None
+            elif word.pattern is not None:
+                found = self._match(word) if len(result) <= WORDS_MAX else None
             else:
-                result.append(word.text)
-        return result
+                found = [self._places.home + word.text[1:] if word.home else word.text]
+            is_all = is_all and found is not None
+            result += found if found is not None else [word.text or ""]
+        return result, is_all
 
     def _match(self, word: Word) -> list[str] | None:
         if word.home or word.pattern is None or word.text is None:
@@ -144,7 +187,7 @@ class _Judge:
         wild = sum("*" in part or "?" in part for part in word.text.split("/"))
         if UNSURE_PATTERN.search(word.text) or wild > WILD_PARTS_MAX:
             return None
-        self.patterns = True
+        self._patterns = True
         found = [word.text]
         fixed = word.text[: min(word.text.find(c) for c in "*?" if c in word.text)]
         for folder in self._folders:
@@ -160,10 +203,30 @@ class _Judge:
     # -- programs -------------------------------------------------------------------------------
 
     def _program(self, words: list[str]) -> Iterator[Finding]:
-        name, arguments = words[0], words[1:]
-        match = PROGRAM_FOLDERS.match(name)
-        if match:
-            name = name[match.end() :]
+        """Programs that run others are peeled off one by one."""
+        rest: list[str] | None = words
+        peels = 0
+        while rest:
+            peels += 1
+            if peels > PEELS_MAX:
+                self.effort.give_up()
+                return
+            name, arguments = rest[0], rest[1:]
+            match = PROGRAM_FOLDERS.match(name)
+            name = name[match.end() :] if match else name
+            if name in WRAPPERS or name in RUNNERS:
+                findings, rest = self._peeled(name, arguments)
+            elif "/" in name and not name.startswith("./"):
+                findings = [unknown("unlisted_program", program=name)]
+                findings += self._loose_arguments(rest)
+                base = name.rpartition("/")[2]
+                rest = [base, *arguments] if _is_known(base) else None
+            else:
+                yield from self._named(name, arguments)
+                return
+            yield from findings
+
+    def _named(self, name: str, arguments: list[str]) -> Iterator[Finding]:
         if name in PRIVILEGE or name in SYSTEM or name.startswith("mkfs."):
             yield Finding(
                 reason="privilege" if name in PRIVILEGE else "system",
@@ -175,8 +238,6 @@ class _Judge:
             yield from self._forms[name](arguments)
         elif name in PROGRAMS:
             yield from self._known(name, PROGRAMS[name], arguments)
-        elif name in WRAPPERS:
-            yield from self._wrapped(name, arguments)
         elif name in SHELLS:
             yield from self._shell(name, arguments)
         elif name in SPEAKS:
@@ -185,9 +246,11 @@ class _Judge:
             yield from self._code(name, arguments)
         else:
             yield unknown("unlisted_program", program=name)
-            yield from self._loose_arguments(words)
+            yield from self._loose_arguments([name, *arguments])
 
     def _known(self, name: str, program: Program, words: list[str]) -> Iterator[Finding]:
+        if words in (["--help"], ["--version"]):
+            return
         arguments = parse_arguments(program, words)
         if arguments is None or (
             name == "date" and any(not text.startswith("+") for text in arguments.operands)
@@ -232,8 +295,12 @@ class _Judge:
         if arguments.flags & {"i", "in-place"}:
             if self._rules.platform != "linux":  # elsewhere -i takes the next word as a suffix
                 yield unknown("unlisted_option", program=name)
+            suffixes = ["", *(value for option, value in arguments.values if option == "i")]
+            if any(set("*/") & set(suffix) for suffix in suffixes):
+                yield unknown("unlisted_option", program=name)
             for path in operands:
-                yield from self._write(path, name)
+                for suffix in suffixes:
+                    yield from self._write(path + suffix, name)
 
     def _changing(self, name: str, use: Use, arguments: Arguments) -> Iterator[Finding]:
         operands = list(arguments.operands)
@@ -250,7 +317,7 @@ class _Judge:
             for path in operands:
                 yield from self._write(path, name)
             return
-        self.rearranges = self.rearranges or use is Use.MOVE or folders
+        self._rearranges = self._rearranges or use is Use.MOVE or folders
         *sources, target = operands or [""]
         for source in sources:
             read = self._places.reads_below if folders else self._places.reads
@@ -261,6 +328,8 @@ class _Judge:
         yield from self._write(target, name)
 
     def _change_folder(self, words: list[str]) -> Iterator[Finding]:
+        if words and words[0] in {"-P", "-L", "--"}:
+            words = words[1:]
         if len(words) != 1 or words[0].startswith("-"):
             yield unknown("unlisted_option", program="cd")
             return
@@ -272,19 +341,35 @@ class _Judge:
             self._folders = self._folders[:FOLDERS_MAX]
             yield unknown("not_understood", construct="cd")
 
+    def _push_folder(self, words: list[str]) -> Iterator[Finding]:
+        yield unknown("unlisted_program", program="pushd")
+        yield from self._change_folder(words)
+
     def _find(self, words: list[str]) -> Iterator[Finding]:
         places = find_places(words)
         if places is None:
             yield unknown("runs_text", program="find")
             yield from self._loose_arguments(words)
+            yield from self._find_actions(find_actions(words))
         for place in places or ():
             yield from self._each(place, self._places.looks)
+
+    def _find_actions(self, actions: FindActions) -> Iterator[Finding]:
+        """What it runs may get every place that it looks into."""
+        for path in (*actions.files, *(actions.places if actions.deletes else ())):
+            yield from self._write(path, "find")
+        for command in actions.commands[:NESTING_MAX]:
+            for place in actions.places:
+                words = [word.replace("{}", place) for word in command]
+                if words and self.effort.take():
+                    yield from self._inner_words(words)
 
     def _awk(self, words: list[str]) -> Iterator[Finding]:
         rest = list(words)
         if rest and rest[0].startswith("-F"):
             rest = rest[1:] if len(rest[0]) > 2 else rest[2:]
-        if not rest or not AWK_PRINT.fullmatch(rest[0].strip()):
+        program = rest[0].strip() if rest and len(rest[0]) < AWK_LENGTH_MAX else ""
+        if not AWK_PRINT.fullmatch(program):
             yield unknown("runs_text", program="awk")
             yield from self._loose_arguments(words)
             return
@@ -299,21 +384,30 @@ class _Judge:
 
     # -- programs that run others ---------------------------------------------------------------
 
-    def _wrapped(self, name: str, words: list[str]) -> Iterator[Finding]:
+    def _peeled(self, name: str, words: list[str]) -> tuple[list[Finding], list[str] | None]:
+        """What speaks against a program that runs the rest of its words, and that rest; None: it runs nothing that is known."""
         rest = list(words)
-        if rest and WRAPPERS[name](rest[0]):
-            rest.pop(0)
-        if not rest or rest[0].startswith("-") or (name == "timeout" and rest == words):
-            yield unknown("unlisted_option", program=name)
-            yield from self._loose_arguments(words)
-        else:
-            yield from self._program(rest)
+        if name in WRAPPERS:
+            if name == "command" and rest[:1] in (["-v"], ["-V"]):
+                return [], None
+            if rest and WRAPPERS[name](rest[0]):
+                rest.pop(0)
+            if rest and not rest[0].startswith("-") and not (name == "timeout" and rest == words):
+                return [], rest
+        reason = "unlisted_option" if name in WRAPPERS else "unlisted_program"
+        findings = [unknown(reason, program=name), *self._loose_arguments(words)]
+        for word in words:
+            if re.search(r"\s", word):  # a command line in one word
+                findings += self._inner(word.partition("=")[2] if name == "alias" else word)
+        first = next((i for i, word in enumerate(words) if _is_known(_base(word))), None)
+        return findings, None if first is None else words[first:]
 
     def _shell(self, name: str, words: list[str]) -> Iterator[Finding]:
         yield unknown("runs_text", program=name)
         yield from self._loose_arguments(words)
-        if len(words) >= 2 and re.fullmatch(r"-\w*c", words[0]):
-            yield from self._inner(words[1])
+        for before, word in pairwise(["", *words]):
+            if re.search(r"\s", word) or re.fullmatch(r"-\w*c\w*", before):
+                yield from self._inner(word)
 
     def _eval(self, words: list[str]) -> Iterator[Finding]:
         yield unknown("runs_text", program="eval")
@@ -321,17 +415,30 @@ class _Judge:
 
     def _inner(self, text: str) -> Iterator[Finding]:
         """What a text would do if it runs: it stays unknown, but may hold something worth a denial."""
-        if self._nesting < NESTING_MAX:
-            for folder in self._folders[:FOLDERS_MAX_INSIDE]:
-                yield from judge_command(text, folder, self._rules, self._nesting + 1)
+        inner = self._deeper()
+        if inner is not None:
+            yield from inner.text(text)
+
+    def _inner_words(self, words: list[str]) -> Iterator[Finding]:
+        inner = self._deeper()
+        if inner is not None:
+            yield from inner._program(words)
+
+    def _deeper(self) -> _Judge | None:
+        """A judge for what runs within; it changes no folder out here."""
+        if self._nesting >= NESTING_MAX:
+            return None
+        folders = self._folders[:FOLDERS_MAX_INSIDE]
+        return _Judge(folders, self._rules, self._nesting + 1, self.effort)
 
     def _code(self, name: str, words: list[str]) -> Iterator[Finding]:
         """A program that runs the project's code, and so can do anything the sandbox does not keep it from."""
-        if name in SAYS_VERSION and words == ["--version"]:
+        if name in SAYS_VERSION and words in (["--version"], ["-V"]):
             return
         yield from self._loose_arguments([name, *words])
+        yield from self._into_repository(words)
         shape = _shape(name, words)
-        if name != "make" and SPEAKING_TASKS & set(words[:3]) and shape is not None:
+        if speaking_task(name, words):
             yield from self._speaks(name, words)
         elif shape is None:
             yield unknown("runs_text", program=name)
@@ -343,8 +450,27 @@ class _Judge:
                 details={"command": shape},
             )
 
+    def _into_repository(self, words: list[str]) -> Iterator[Finding]:
+        """A file to write into may stand in any option; `.git` itself may be named to be left out."""
+        for part in _parts(words):
+            for path in self._absolutes(part):
+                above = posixpath.dirname(posixpath.normpath(path))
+                if "/" in part and is_repository_inside(above):
+                    yield denied("repository", part)
+
     def _speaks(self, name: str, words: list[str]) -> Iterator[Finding]:
+        if name in {"pip", "pip3"} and words[:1] == ["--version"]:
+            return
         offline = self._rules.offline
+        if name in {"pip", "pip3"} and words and words[0] in LOCAL_PIP:
+            yield Finding(
+                reason="runs_code",
+                risk=Risk.IRREVERSIBLE,
+                covers=(Grant(kind=GrantKind.COMMAND, value=f"{name} {words[0]}"),),
+                details={"command": f"{name} {words[0]}"},
+            )
+            yield from self._loose_arguments(words)
+            return
         yield Finding(
             reason="command_offline" if offline else "command_network",
             risk=Risk.IRREVERSIBLE,
@@ -356,14 +482,17 @@ class _Judge:
     # -- paths ----------------------------------------------------------------------------------
 
     def _absolutes(self, path: str) -> list[str]:
-        return [self._places.absolute(path, folder) for folder in self._folders]
+        """The places that a path may mean, while there is effort left."""
+        return [
+            self._places.absolute(path, folder) for folder in self._folders if self.effort.take()
+        ]
 
     def _is_folder(self, path: str) -> bool:
         return self._rules.disk.is_folder(path)
 
     def _each(self, path: str, judge: Callable[[str], Iterator[Finding]]) -> Iterator[Finding]:
-        for folder in self._folders:
-            yield from judge(self._places.absolute(path, folder))
+        for place in self._absolutes(path):
+            yield from judge(place)
 
     def _read(self, path: str) -> Iterator[Finding]:
         yield from self._each(path, self._places.reads)
@@ -371,14 +500,18 @@ class _Judge:
     def _write(self, path: str, program: str) -> Iterator[Finding]:
         grant = Grant(kind=GrantKind.COMMAND, value=program)
         for finding in self._each(path, lambda place: self._places.writes(place, grant)):
-            self.changes = True
+            self._changes = True
             yield finding
 
     def _loose_arguments(self, words: Sequence[str]) -> Iterator[Finding]:
         """Paths and hosts that stand anywhere in words which are not understood: sensitive ones are denied all the same."""
-        for word in words[:WORDS_MAX]:
-            if "://" in word:
-                url = word[re.search(r"\w*://", word).start() :]  # type: ignore[union-attr]
+        for word in words:
+            before, separator, after = word.partition("://")
+            if separator:
+                scheme = re.search(r"\w*\Z", before[-SCHEME_MAX:])
+                url = f"{scheme[0] if scheme else ''}://{after}"
+                if url.startswith("file://"):
+                    yield from self._loose_path(after)
                 if host_problem(url) in {"local", "credentials"}:
                     yield Finding(
                         reason=f"host_{host_problem(url)}",
@@ -387,8 +520,7 @@ class _Judge:
                         details={"host": url},
                     )
                 continue
-            parts = [word, *re.split(r"[=@,:<>\s'\"();]|^-\w", word)]
-            for part in dict.fromkeys(parts[:WORDS_MAX]):
+            for part in _parts([word]):
                 yield from self._loose_path(part)
 
     def _loose_path(self, part: str) -> Iterator[Finding]:
@@ -396,13 +528,33 @@ class _Judge:
             return
         home = self._places.home
         path = home + part[1:] if part == "~" or part.startswith("~/") else part
-        for folder in self._folders:
-            absolute = self._places.absolute(path, folder)
+        for absolute in self._absolutes(path):
             for finding in self._places.reads(absolute):
                 if finding.denied and finding.reason == "sensitive":
                     yield finding
                 elif "/" in path or path == ".." or finding.denied:
                     yield unknown("reads_outside", path=part)
+
+
+def _parts(words: Sequence[str]) -> list[str]:
+    """Everything in words that may be a path."""
+    found = (
+        part
+        for word in words
+        if "://" not in word
+        for part in (word, *re.split(r"[=@,:<>\s'\"();]|^-\w", word))
+    )
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def _base(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _is_known(name: str) -> bool:
+    """Whether a name would be judged as a program of its own kind."""
+    known = (PRIVILEGE, SYSTEM, PROGRAMS, SHELLS, SPEAKS, RUNS_CODE, WRAPPERS, RUNNERS, FORMS)
+    return any(name in names for names in known)
 
 
 def _shape(name: str, words: Sequence[str]) -> str | None:
@@ -417,7 +569,9 @@ def _shape(name: str, words: Sequence[str]) -> str | None:
     if name in PACKAGE_RUNNERS:
         if words[:1] == ["run"] and len(words) >= 2 and not words[1].startswith("-"):
             return f"{name} run {words[1]}"
-        return f"{name} {words[0]}" if words and words[0] == "test" else _speaking(name, words)
+        if words and words[0] in {"test", "start"}:
+            return f"{name} {words[0]}"
+        return _speaking(name, words)
     if name in TASK_FIRST:
         if words and (words[0].startswith("-") or "=" in words[0]):
             return None

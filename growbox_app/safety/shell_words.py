@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEPTH_MAX = 40
 LENGTH_MAX = 100_000
+CHAINS = frozenset({"list", "pipeline"})
 STRUCTURE = frozenset({"program", "list", "pipeline", "subshell", "redirected_statement"})
 CONNECTORS = frozenset({"&&", "||", ";", "|", "(", ")", "!", "\n"})
 OPERATORS = frozenset({">", ">>", ">|", "<", ">&", "<&", "&>", "&>>", ">&-", "<&-"})
@@ -31,7 +32,7 @@ REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect
 HARMLESS_VARIABLES = frozenset(
     ["LANG", "LC_ALL", "LC_CTYPE", "TZ", "NO_COLOR", "CI", "COLUMNS", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"]
 )  # fmt: skip
-BETWEEN_WORDS = re.compile(r"(?:[ \t]+(?:\\\n)?)+")
+BETWEEN_WORDS = re.compile(r"[ \t](?:[ \t]|(?<=[ \t])\\\n)*")
 BETWEEN_COMMANDS = re.compile(r"(?:[ \t\n]|(?<=[ \t])\\\n)*")
 PLAIN = re.compile(r"(?:[^\s;&|<>()$`\"'\\{}\[\]]|\\[^\n])+")
 QUOTED = re.compile(r'"(?:[^"\\$`]|\\[^\n])*"')
@@ -111,7 +112,15 @@ class _Reader:
         self._script = script
 
     def structure(self, node: Node, depth: int) -> None:
-        """Visits a node that may hold commands."""
+        """Visits a node that may hold commands, in their order; a stack, because a list nests as deep as it is long."""
+        waiting = [(node, depth)]
+        while waiting:
+            here, depth = waiting.pop()
+            deeper = depth if here.type in CHAINS else depth + 1
+            waiting += [(child, deeper) for child in reversed(self._visit(here, depth))]
+
+    def _visit(self, node: Node, depth: int) -> list[Node]:
+        """Reads one node; what in it is still to be visited."""
         if depth > DEPTH_MAX:
             self._odd("depth")
         elif node.type == "command":
@@ -120,21 +129,16 @@ class _Reader:
             self._redirect_alone(node, depth)
         elif node.type in STRUCTURE or node.type == "negated_command":
             self._check_connections(node)
-            self._descend(node, depth)
-        elif node.type == "comment":
-            return
-        else:
+            return node.named_children
+        elif node.type != "comment":
             if node.is_named:
                 self._odd(node.type)
-            self._descend(node, depth)
+            return node.named_children
+        return []
 
     def _odd(self, kind: str) -> None:
         if kind not in self._script.oddities:
             self._script.oddities.append(kind)
-
-    def _descend(self, node: Node, depth: int) -> None:
-        for child in node.named_children:
-            self.structure(child, depth + 1)
 
     def _text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
@@ -151,11 +155,7 @@ class _Reader:
                 self._odd(child.type)
         for left, right in pairwise(children):
             gap = self._gap(left, right)
-            here = any(part.type == "heredoc_redirect" for part in _family(left))
-            apart = "\n" in gap or here or right.type in REDIRECTS | {"comment"}
-            if not BETWEEN_COMMANDS.fullmatch(gap) or (
-                left.is_named and right.is_named and not apart
-            ):
+            if not BETWEEN_COMMANDS.fullmatch(gap) or not _apart(left, right, gap):
                 self._odd("connection")
 
     def _check_edges(self, node: Node) -> None:
@@ -202,7 +202,8 @@ class _Reader:
         for child in node.named_children:
             if child.type in {"command_substitution", "process_substitution"}:
                 self._odd(child.type)
-                self._descend(child, depth + 1)
+                for inner in child.named_children:
+                    self.structure(inner, depth + 2)
             elif child.type == "pipeline" or child.type == "command":
                 self._odd("here_document")
                 self.structure(child, depth + 1)
@@ -255,6 +256,8 @@ class _Reader:
         node = node.children[0] if node.type == "command_name" and node.children else node
         if node.type != "concatenation":
             return _single(self._text(node), node.type)
+        if self._text(node) == "{}":  # what `find` and `xargs` put a name in place of
+            return Word(text="{}")
         parts = [_single(self._text(child), child.type) for child in node.children]
         joined = b"".join(self._source[c.start_byte : c.end_byte] for c in node.children)
         if joined != self._source[node.start_byte : node.end_byte] or any(
@@ -268,6 +271,15 @@ class _Reader:
             return Word(text=None)
         text = "".join(part.text or "" for part in parts)
         return Word(text=text, pattern=pattern, home=parts[0].home)
+
+
+def _apart(left: Node, right: Node, gap: str) -> bool:
+    """Whether something ends one command before the next begins."""
+    if not (left.is_named and right.is_named) or "\n" in gap:
+        return True
+    if right.type in REDIRECTS or right.type == "comment":
+        return True
+    return any(part.type == "heredoc_redirect" for part in _family(left))
 
 
 def _family(node: Node) -> Iterator[Node]:

@@ -86,12 +86,16 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One reason not to run a call unasked. `denied` stands whatever was granted; any of `covers` settles it otherwise."""
+    """One reason not to run a call unasked. `denied` stands whatever was granted; any of `covers` settles it otherwise.
+
+    `exact`: a grant for the folder that a path lies in does not reach it.
+    """
 
     reason: str
     risk: Risk
     denied: bool = False
     covers: tuple[Grant, ...] = ()
+    exact: bool = False
     details: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -150,7 +150,7 @@ async def run(
     await app.start(lambda _progress: None)
     try:
         await app._engine.ready()
-        project = await app.open_project(root)
+        project = await app.library.open_project(root)
         await remember(app, task.earlier, project)
         await warm(app, project, task.wish, data, images)
         started = time.monotonic()

@@ -58,7 +58,7 @@ async def headless(body: Callable[[GrowBox], object]) -> None:
     await app.start(lambda _progress: None)
     try:
         await app._engine.ready()
-        newest = (await app.conversations())[:1]
+        newest = (await app.library.conversations())[:1]
         app.prepare(newest[0].id if newest else None)  # as the window does: restores its image
         await app.prepared(PREPARED_S)
         await body(app)  # type: ignore[misc]
@@ -86,7 +86,7 @@ async def build(app: GrowBox) -> None:
 async def build_long(app: GrowBox) -> None:
     """The same with a region of more than 3,000 tokens: two pastes, each within its share of the window, and a short turn."""
     await first_token_s(app, listing(), None)
-    newest = (await app.conversations())[0]
+    newest = (await app.library.conversations())[0]
     await first_token_s(app, listing().replace("def f", "def g"), newest.id)
     await first_token_s(app, "Which of the two modules came first? One word.", newest.id)
     await app.settle(20)
@@ -121,7 +121,7 @@ async def cancel(app: GrowBox) -> None:
 
 async def ttft(app: GrowBox) -> None:
     """The follow-up."""
-    newest = (await app.conversations())[0]
+    newest = (await app.library.conversations())[0]
     say(seconds=await first_token_s(app, "And how many arguments has each? One word.", newest.id))
 
 

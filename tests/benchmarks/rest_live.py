@@ -124,7 +124,7 @@ class Turns:
         text = QUESTION.format(kind=KINDS[self._asked % len(KINDS)])
         self._asked += 1
         seconds = await first_token_s(self._app, text, self._conversation)
-        self._conversation = self._conversation or (await self._app.conversations())[0].id
+        self._conversation = self._conversation or (await self._app.library.conversations())[0].id
         return seconds
 
     async def idle(self) -> float:

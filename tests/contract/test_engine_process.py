@@ -302,7 +302,7 @@ def test_a_warm_system_message_is_what_every_new_conversation_shares(
 def test_warming_gives_way_to_a_question_and_keeps_what_it_has(kind: str, tmp_path: Path) -> None:
     async def body(client: EngineClient) -> None:
         messages = growing(900 if kind == "real" else 1500)
-        messages = (p.Message(role="system", parts=("slow",)), *messages[1:])
+        messages = (p.Message(role="system", parts=("sticky",)), *messages[1:])
         order: list[p.Answer] = []
         begun = asyncio.Event()
 
@@ -371,13 +371,19 @@ def test_a_passage_beyond_the_window_is_left_open(kind: str, tmp_path: Path) -> 
     run(kind, tmp_path, body)
 
 
+async def begun(client: EngineClient) -> None:
+    """Lets what was just asked for reach the engine."""
+    await asyncio.sleep(0)
+    await client.request(p.Count(id=client.next_id(), texts=("x",)), p.DoneCount)
+
+
 @pytest.mark.parametrize("kind", ENGINES)
 def test_judging_gives_way_to_a_question_and_goes_on(kind: str, tmp_path: Path) -> None:
     async def body(client: EngineClient) -> None:
         order: list[str] = []
 
         async def judged() -> p.DoneJudge:
-            texts = ("slow heron", *(f"passage {n} about rain and herons" for n in range(5)))
+            texts = ("patient heron", *(f"passage {n} about rain and herons" for n in range(5)))
             done = await client.request(judge(client, *texts), p.DoneJudge)
             order.append("judged")
             return done
@@ -389,7 +395,7 @@ def test_judging_gives_way_to_a_question_and_goes_on(kind: str, tmp_path: Path) 
             order.append("answered")
 
         running = asyncio.get_running_loop().create_task(judged())
-        await client.request(p.Count(id=client.next_id(), texts=("x",)), p.DoneCount)
+        await begun(client)
         await asked()
         done = await running
         assert order == ["answered", "judged"]
@@ -401,10 +407,10 @@ def test_judging_gives_way_to_a_question_and_goes_on(kind: str, tmp_path: Path) 
 @pytest.mark.parametrize("kind", ENGINES)
 def test_judging_can_be_cancelled(kind: str, tmp_path: Path) -> None:
     async def body(client: EngineClient) -> None:
-        request = judge(client, *(f"slow passage {n} about rain" for n in range(100)))
+        request = judge(client, *(f"patient passage {n} about rain" for n in range(100)))
         judging_now = client.request(request, p.DoneJudge)
         running = asyncio.get_running_loop().create_task(judging_now)
-        await client.request(p.Count(id=client.next_id(), texts=("x",)), p.DoneCount)
+        await begun(client)
         client.cancel(request.id)
         with pytest.raises(p.EngineFault) as caught:
             await running
@@ -425,7 +431,7 @@ NEED = NeedText(
 )
 
 
-SLOW_NEED = dataclasses.replace(NEED, passages=("slow passage about rain",))
+PATIENT_NEED = dataclasses.replace(NEED, passages=("patient passage about rain",))
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -458,16 +464,16 @@ def test_writing_gives_way_to_a_question_and_can_be_cancelled(kind: str, tmp_pat
             order.append("written")
 
         running = asyncio.get_running_loop().create_task(
-            written(writing.request(client.next_id(), "en", SLOW_NEED))
+            written(writing.request(client.next_id(), "en", PATIENT_NEED))
         )
-        await client.request(p.Count(id=client.next_id(), texts=("x",)), p.DoneCount)
+        await begun(client)
         await client.request(chat(client, "Say hello.", max_tokens=4), p.DoneChat)
         order.append("answered")
         await running
         assert order == ["answered", "written"]
-        request = writing.request(client.next_id(), "en", SLOW_NEED)
+        request = writing.request(client.next_id(), "en", PATIENT_NEED)
         running = asyncio.get_running_loop().create_task(written(request))
-        await client.request(p.Count(id=client.next_id(), texts=("x",)), p.DoneCount)
+        await begun(client)
         client.cancel(request.id)
         with pytest.raises(p.EngineFault) as caught:
             await running
@@ -625,10 +631,13 @@ class TestRealModel:
 def test_the_process_ends_when_the_application_is_killed() -> None:
     code = (
         "import asyncio\n"
+        "from growbox_app.engine import protocol as p\n"
         "from growbox_app.engine.client import EngineClient\n"
         "from tests.fakes import scripted_engine\n"
         "async def main():\n"
-        "    print(EngineClient(scripted_engine.run, on_death=print).pid, flush=True)\n"
+        "    client = EngineClient(scripted_engine.run, on_death=print)\n"
+        "    await client.request(p.Count(id=client.next_id(), texts=('x',)), p.DoneCount)\n"  # it runs
+        "    print(client.pid, flush=True)\n"
         "    await asyncio.Event().wait()\n"
         "if __name__ == '__main__':\n"
         "    asyncio.run(main())\n"
@@ -640,7 +649,7 @@ def test_the_process_ends_when_the_application_is_killed() -> None:
     application.kill()
     application.wait(10)
     application.stdout.close()
-    _gone, alive = psutil.wait_procs([engine_process], timeout=1.0)
+    _gone, alive = psutil.wait_procs([engine_process], timeout=5)
     assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
 
 

@@ -21,7 +21,7 @@ async def main(folder: Path, say: str) -> None:
     app = scripted(folder)
     await app.change_setting("models.context_tokens", 16384)
     await app.start(lambda _progress: None)
-    project = await app.open_project(folder / "project")
+    project = await app.library.open_project(folder / "project")
     wish = json.dumps({"name": "shell", "arguments": {"command": COMMAND}})
     async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=project.id)):
         if isinstance(event, ApprovalAsked):

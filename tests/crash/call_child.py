@@ -36,7 +36,7 @@ async def main(folder: Path, moment: str) -> None:
     app = scripted(folder)
     await app.change_setting("models.context_tokens", 16384)
     await app.start(lambda _progress: None)
-    project = await app.open_project(folder / "project")
+    project = await app.library.open_project(folder / "project")
     wish: dict[str, object] = {"name": "file_write", "arguments": WRITE}
     if moment == "half":
         wish = {"name": "shell", "arguments": {"command": COMMAND}}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
-import psutil
 import pytest
 
 from growbox_app.api import ToolCalled
@@ -15,11 +13,10 @@ from growbox_app.approval_face import ApprovalEnded
 from growbox_app.assistant import GrowBox
 from memory.values import NodeStatus
 from tests.crash.approval_child import COMMAND
+from tests.crash.killing import WAIT_TICKS, appears, kill_all
 from tests.fakes.application import run_application, scripted
 
 ROOT = Path(__file__).resolve().parents[2]
-TICK_S = 0.02
-WAIT_TICKS = 1_000
 
 pytestmark = [
     pytest.mark.crash,
@@ -36,17 +33,8 @@ def killed(folder: Path, say: str) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "asked\n"
     made = project / "made.txt"
-    for _ in range(WAIT_TICKS if say == "yes" else 5):
-        if made.exists():
-            break
-        threading.Event().wait(TICK_S)
-    children = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.wait(10)
-    process.stdout.close()
-    for child in children:
-        child.kill()
-    psutil.wait_procs(children, timeout=10)
+    appears(made, WAIT_TICKS if say == "yes" else 5)
+    kill_all(process)
     assert made.exists() == (say == "yes")
 
 
@@ -57,8 +45,8 @@ def test_an_answer_says_whether_the_kill_came_before_or_after_the_users_word(
     killed(tmp_path, say)
 
     async def body(app: GrowBox) -> None:
-        (conversation,) = await app.conversations()
-        answer = (await app.messages(conversation.id))[-1]
+        (conversation,) = await app.library.conversations()
+        answer = (await app.library.messages(conversation.id))[-1]
         assert answer.status is NodeStatus.CANCELLED
         *begun, kept = app.calls_of(answer)
         assert [isinstance(call, ToolCalled) for call in begun] == [True] * (say == "yes")

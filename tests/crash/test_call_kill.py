@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
-import psutil
 import pytest
 
 from growbox_app.api import ToolCalled
@@ -15,11 +13,10 @@ from growbox_app.approval_face import ApprovalEnded
 from growbox_app.assistant import GrowBox
 from memory.values import NodeStatus
 from tests.crash.call_child import COMMAND, HERE
+from tests.crash.killing import appears, kill_all
 from tests.fakes.application import run_application, scripted
 
 ROOT = Path(__file__).resolve().parents[2]
-TICK_S = 0.02
-WAIT_TICKS = 1_000
 FILES = {"notes.txt": "eins\r\n二\n".encode(), "data.bin": bytes(range(256)), "run.sh": b"true"}
 
 pytestmark = [
@@ -53,21 +50,10 @@ def killed(folder: Path, moment: str) -> None:
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     if moment == "half":
-        here = folder / "project" / HERE
-        for _ in range(WAIT_TICKS):
-            if here.exists():
-                break
-            threading.Event().wait(TICK_S)
-        assert here.exists()
+        assert appears(folder / "project" / HERE)
     else:
         assert process.stdout.readline() == "there\n"
-    children = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.wait(10)
-    process.stdout.close()
-    for child in children:
-        child.kill()
-    psutil.wait_procs(children, timeout=10)
+    kill_all(process)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +75,8 @@ def test_a_call_that_a_kill_cut_off_is_there_and_is_undone(
     assert found == changed
 
     async def body(app: GrowBox) -> None:
-        (conversation,) = await app.conversations()
-        answer = (await app.messages(conversation.id))[-1]
+        (conversation,) = await app.library.conversations()
+        answer = (await app.library.messages(conversation.id))[-1]
         assert answer.status is NodeStatus.CANCELLED
         call, said = app.calls_of(answer)
         assert isinstance(call, ToolCalled)

@@ -22,19 +22,20 @@ ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = int(os.environ.get("GROWBOX_CRASH_ROUNDS", "6"))
 
 
-def killed_after(folder: Path, seconds: float) -> list[str]:
-    """What the process said before it was killed."""
+def killed_after(folder: Path, plans: int, seconds: float) -> list[str]:
+    """What the process said before it was killed: so long after it had planned so many changes."""
     words = [sys.executable, "-m", "tests.crash.edit_child", str(folder)]
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     said = [process.stdout.readline()]
     assert said == ["open\n"]
-    reader = threading.Thread(target=lambda: said.extend(process.stdout or ()))
-    reader.start()
+    while sum(line.startswith("planned") for line in said) < plans:
+        said.append(process.stdout.readline())
+        assert said[-1], said
     threading.Event().wait(seconds)
     process.kill()
+    said += process.stdout
     process.wait(10)
-    reader.join(10)
     process.stdout.close()
     return said
 
@@ -48,7 +49,8 @@ def test_a_killed_edit_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> Non
     for round_number in range(ROUNDS):
         folder = tmp_path / str(round_number)
         folder.mkdir()
-        said = killed_after(folder, chance.uniform(0.05, 0.8))
+        seconds = chance.choice([0.0, chance.uniform(0.0, 0.02)])
+        said = killed_after(folder, chance.randint(1, 40), seconds)
         versions = [line.split() for line in said[1:] if line.endswith("\n")]
         done = max((int(number) for word, number in versions if word == "done"), default=0)
         planned = max((int(number) for word, number in versions if word == "planned"), default=0)

@@ -48,7 +48,7 @@ def kill_after(process: subprocess.Popen[str], seconds: float) -> list[list[str]
     process.wait(10)
     reader.join(10)
     process.stdout.close()
-    _, left = psutil.wait_procs(children, timeout=5)
+    _, left = psutil.wait_procs(children, timeout=30)
     assert not left, f"processes left behind: {left}"
     return lines
 

@@ -32,10 +32,18 @@ def main(arguments: list[str]) -> int:
         "wait": lambda _window: say("ready"),
     }
     timer = QTimer()
+    said: list[MainWindow] = []
+    tell = application.Life._tell_past_crash
+
+    def tell_and_note(life: application.Life, window: MainWindow) -> None:
+        tell(life, window)
+        said.append(window)
+
+    application.Life._tell_past_crash = tell_and_note  # type: ignore[method-assign]
 
     def look() -> None:
         for window in QApplication.topLevelWidgets():
-            if isinstance(window, MainWindow) and window.isVisible() and settled(window):
+            if isinstance(window, MainWindow) and window in said and settled(window):
                 timer.stop()
                 actions[what](window)
 
@@ -48,8 +56,12 @@ def main(arguments: list[str]) -> int:
 
 
 def settled(window: MainWindow) -> bool:
-    """Filled, and one look later: what is to be said has been said."""
-    return window.conversation_panel.input.isEnabled() and window.sidebar.isEnabled()
+    """Shown and filled."""
+    return (
+        window.isVisible()
+        and window.conversation_panel.input.isEnabled()
+        and window.sidebar.isEnabled()
+    )
 
 
 def say(word: object) -> None:
@@ -57,12 +69,9 @@ def say(word: object) -> None:
 
 
 def read(window: MainWindow) -> None:
-    def tell() -> None:
-        notice = window.findChild(CrashNotice)
-        say(notice._report() if notice is not None else None)
-        window.close()
-
-    QTimer.singleShot(100, tell)
+    notice = window.findChild(CrashNotice)
+    say(notice._report() if notice is not None else None)
+    window.close()
 
 
 def fail(_window: MainWindow) -> None:

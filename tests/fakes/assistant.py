@@ -2,7 +2,7 @@
 
 `answers` is a queue of texts; without one the question is echoed. `gate`, when set to an `asyncio.Event`, holds a turn before its second piece
 of text, so that a test can look at (or stop) a turn in the middle. `fail_next` makes the next question fail before it is accepted; `attach_gate` holds
-attachments; `fail_models`, `fail_messages` and `fail_settings` make those calls fail until they are None again. A search of the past does only what
+attachments; `fail_models` and `fail_settings` make those calls fail until they are None again. A search of the past does only what
 `tell_search` says; what the window asks for is noted in `searched_further`, `searches_stopped`, `called_wrong` and `answered_again`.
 `tool_calls` are played in the next turn; `approval` is asked for before the first of them ends.
 """
@@ -55,47 +55,30 @@ from growbox_app.approval_face import (
 )
 from growbox_app.audit_log import Decided
 from growbox_app.ingest.report import IngestReport
-from growbox_app.library_face import SearchHit
-from growbox_app.mind_face import JudgeSkill
 from growbox_app.settings.schema import SETTINGS
 from growbox_app.shadow.undoing import undone
 from growbox_app.shadow.values import RestoreReport
 from memory.events import RegionChanged
 from memory.values import (
-    AuditReport,
-    Block,
     BlockKind,
     Conversation,
     ConversationId,
-    FatigueSnapshot,
-    LedgerSnapshot,
-    NeighbourhoodSnapshot,
     Node,
     NodeId,
     NodeKind,
     NodeStatus,
-    PointerKind,
     Project,
     ProjectId,
-    QueueEntry,
-    QueueSnapshot,
-    RegionBlock,
-    RegionSnapshot,
     Role,
-    StainSnapshot,
-    Statistics,
-    StoreHealth,
 )
 from tests.fakes.endpoints import ScriptedEndpoints
 from tests.fakes.library import ScriptedLibrary
+from tests.fakes.mind import ScriptedMind
 from tests.fakes.rest import ScriptedRest
 from tests.fakes.tasks import ScriptedTasks
 from tests.fakes.tools import ScriptedTools
 
 START_MS = 1_762_180_920_000  # 3 Nov 2025, 14:42 UTC
-WINDOW_TOKENS = 8_192
-SYSTEM_TOKENS = 412
-RESERVE_TOKENS = 1_024
 PIECE = 7
 STEP_S = 0.001
 
@@ -124,7 +107,6 @@ class ScriptedAssistant:
         self.fail_next: Problem | None = None
         self.fail_start: Problem | None = None
         self.fail_models: Problem | None = None
-        self.fail_messages: Problem | None = None
         self.fail_settings: Problem | None = None
         self.status = EngineStatus(
             phase=EnginePhase.READY, model_id="light", model_name="Qwen2.5 Coder 0.5B", progress=1.0
@@ -132,12 +114,6 @@ class ScriptedAssistant:
         self.model_states = {"standard": "missing", "light": "ready", "e5": "ready"}
         self.selected = "light"
         self.model_problem: Problem | None = None
-        self.fatigue_snapshot = FatigueSnapshot(
-            total=0.0, miss=0.0, eviction=0.0, debt=0.0, accesses=0
-        )
-        self.ledger_snapshot = LedgerSnapshot(open=(), cleared=0, nodes=0)
-        self.stain_snapshot = StainSnapshot(first_seq=0, last_seq=0, first_ms=0, last_ms=0, nodes=0)
-        self.neighbourhoods: dict[NodeId, NeighbourhoodSnapshot] = {}
         self.searches: dict[NodeId, DeepSearch] = {}
         self.searched_further: list[NodeId] = []
         self.called_wrong: list[NodeId] = []
@@ -146,15 +122,11 @@ class ScriptedAssistant:
         self.tool_calls: list[ToolCalled] = []
         self.approval: Approval | None = None
         self.decided: list[Decided] = []
-        self.skills: tuple[JudgeSkill, ...] = ()
         self.approval_answers: list[ApprovalAnswer] = []
         self.restored: list[tuple[str, bool]] = []
         self.conflicts: tuple[Path, ...] = ()
         self.fail_restore: Problem | None = None
-        self.health: tuple[StoreHealth, ...] = ()
-        self.pending = 0
         self.requests: list[AskRequest] = []
-        self.rejected: list[tuple[NodeId, NodeId]] = []
         self.prepared: list[ConversationId | None] = []
         self.prepared_in: list[ProjectId | None] = []
         self.endpoints = ScriptedEndpoints(lambda: self.tell(StatusChanged()))
@@ -168,16 +140,19 @@ class ScriptedAssistant:
         self._checkpoints: dict[str, Taken] = {}
         self._conversations: dict[ConversationId, Conversation] = {}
         self._projects: dict[ProjectId, Project] = {}
-        self._blocks: dict[ConversationId, list[RegionBlock]] = {}
         self._settings: dict[str, object] = {
             key: setting.default for key, setting in SETTINGS.items()
         }
         self._listeners: list[Callable[[AppEvent], None]] = []
         self.rest = ScriptedRest(self.tell)
         self.background_tasks = ScriptedTasks(self.tell)
-        self.mind = self
+        self.mind = ScriptedMind(self._nodes, self._conversations, self.tell)
         self.library = ScriptedLibrary(
-            self._projects, self._conversations, lambda: self.tell(ConversationsChanged())
+            projects=self._projects,
+            conversations=self._conversations,
+            nodes=self._nodes,
+            add_project=self.add_project,
+            tell=lambda: self.tell(ConversationsChanged()),
         )
         self._stop: asyncio.Event | None = None
         self._answered = asyncio.Event()
@@ -264,27 +239,8 @@ class ScriptedAssistant:
                 stored, updated_at_ms=node.created_at_ms, message_count=stored.message_count + 1
             )
             block_kind = BlockKind.USER if role is Role.USER else BlockKind.ASSISTANT
-            self._page_in(conversation.id, node, block_kind)
+            self.mind.page_in(conversation.id, node, block_kind)
         return node
-
-    def _page_in(self, conversation_id: ConversationId, node: Node, kind: BlockKind) -> None:
-        blocks = self._blocks.setdefault(conversation_id, [])
-        if any(block.block.node_id == node.id for block in blocks):
-            return
-        block = Block(
-            id=len(blocks) + 1,
-            turn=len(blocks) // 2,
-            kind=kind,
-            node_id=node.id,
-            text=node.content,
-            tokens=max(6, len(node.content) // 3),
-            loaded_at_ms=node.created_at_ms,
-            pointer=PointerKind.PLACEHOLDER if kind is BlockKind.MEMORY else PointerKind.REAL,
-        )
-        heat = 1.0 + (len(node.content) % 7)
-        blocks.append(
-            RegionBlock(block=block, heat=heat, pinned=False, cached=True, title=node.content[:60])
-        )
 
     def used(self, title: str, *, way: str = "rag", score: float = 0.8) -> UsedMemory:
         """A memory as a turn would report it."""
@@ -374,7 +330,7 @@ class ScriptedAssistant:
         await asyncio.sleep(STEP_S)
         if self.memories:
             for memory in self.memories:
-                self._page_in(conversation.id, self._nodes[memory.node_id], BlockKind.MEMORY)
+                self.mind.page_in(conversation.id, self._nodes[memory.node_id], BlockKind.MEMORY)
             yield MemoriesFound(memories=self.memories)
         yield PhaseChanged(phase=Phase.READING, done=0, total=1_240, left_s=14.0)
         await asyncio.sleep(STEP_S)
@@ -494,6 +450,14 @@ class ScriptedAssistant:
         """What `tell_search` said last."""
         return self.searches.get(answer.id)
 
+    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
+        """Memories and figures."""
+        return self._traces.get(answer.id, ((), TurnStats()))
+
+    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
+        """The calls played with it."""
+        return tuple(self._calls.get(answer.id, ()))
+
     def prepare(
         self, conversation_id: ConversationId | None, *, project_id: ProjectId | None = None
     ) -> None:
@@ -527,10 +491,6 @@ class ScriptedAssistant:
         """The scripted log."""
         return tuple(self.decided[:count])
 
-    def judge_skills(self) -> tuple[JudgeSkill, ...]:
-        """The scripted measurement."""
-        return self.skills
-
     async def attach(self, *, name: str, text: str) -> Attachment:
         """Stores a document."""
         if self.attach_gate is not None:
@@ -550,160 +510,6 @@ class ScriptedAssistant:
         if self.fail_ingest is not None:
             raise ProblemError(self.fail_ingest)
         return self.ingest_report or IngestReport(added=len(paths), passages_added=3 * len(paths))
-
-    # -- reading ------------------------------------------------------------------------------
-    async def projects(self) -> tuple[Project, ...]:
-        """Known projects."""
-        return tuple(self._projects.values())
-
-    async def open_project(self, path: Path) -> Project:
-        """Makes a folder a project."""
-        if not path.is_dir():  # noqa: ASYNC240 - a fake
-            raise ProblemError(
-                Problem(code=ProblemCode.NO_PROJECT_FOLDER, fields={"path": str(path)})
-            )
-        return self.add_project(path.name, str(path))
-
-    async def conversations(self) -> tuple[Conversation, ...]:
-        """Newest first."""
-        return tuple(sorted(self._conversations.values(), key=lambda item: -item.updated_at_ms))
-
-    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
-        """Gives another title."""
-        self._conversations[conversation_id] = replace(
-            self._conversations[conversation_id], title=title
-        )
-        self.tell(ConversationsChanged())
-
-    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
-        """In order."""
-        await asyncio.sleep(0)
-        if self.fail_messages is not None:
-            raise ProblemError(self.fail_messages)
-        return tuple(
-            node for node in self._nodes.values() if node.conversation_id == conversation_id
-        )
-
-    def trace_of(self, answer: Node) -> tuple[tuple[UsedMemory, ...], TurnStats]:
-        """Memories and figures."""
-        return self._traces.get(answer.id, ((), TurnStats()))
-
-    def calls_of(self, answer: Node) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
-        """The calls played with it."""
-        return tuple(self._calls.get(answer.id, ()))
-
-    async def node(self, node_id: NodeId) -> Node | None:
-        """One node."""
-        return self._nodes.get(node_id)
-
-    async def node_at(self, seq: int) -> Node | None:
-        """One node."""
-        return next((node for node in self._nodes.values() if node.seq == seq), None)
-
-    async def search(self, text: str) -> tuple[SearchHit, ...]:
-        """Substring search."""
-        hits = [
-            SearchHit(
-                node=node,
-                conversation=self._conversations[node.conversation_id],
-                excerpt=node.content[:120],
-            )
-            for node in reversed(self._nodes.values())
-            if node.conversation_id is not None and text.casefold() in node.content.casefold()
-        ]
-        return tuple(hits)
-
-    # -- panels -------------------------------------------------------------------------------
-    async def region(self, conversation_id: ConversationId | None) -> RegionSnapshot:
-        """The scripted window."""
-        blocks = tuple(self._blocks.get(conversation_id, ())) if conversation_id else ()
-        used = SYSTEM_TOKENS + sum(block.block.tokens for block in blocks)
-        return RegionSnapshot(
-            conversation_id=conversation_id,
-            window_tokens=WINDOW_TOKENS,
-            system_tokens=SYSTEM_TOKENS,
-            reserve_tokens=RESERVE_TOKENS,
-            blocks=blocks,
-            reused_tokens=round(used * 0.97) if blocks else 0,
-            prompt_tokens=used if blocks else 0,
-        )
-
-    async def queue(self, conversation_id: ConversationId | None) -> QueueSnapshot:
-        """Hottest first."""
-        blocks = self._blocks.get(conversation_id, []) if conversation_id else []
-        entries = [
-            QueueEntry(
-                block_id=shown.block.id,
-                node_id=shown.block.node_id,
-                title=shown.title,
-                kind=shown.block.kind,
-                pointer=shown.block.pointer,
-                heat=shown.heat,
-                tokens=shown.block.tokens,
-                pinned=shown.pinned,
-                loaded_at_ms=shown.block.loaded_at_ms,
-            )
-            for shown in sorted(blocks, key=lambda item: -item.heat)
-        ]
-        return QueueSnapshot(conversation_id=conversation_id, entries=tuple(entries))
-
-    async def ledger(self) -> LedgerSnapshot:
-        """The scripted ledger."""
-        return replace(self.ledger_snapshot, nodes=len(self._nodes))
-
-    async def stains(self) -> StainSnapshot:
-        """The scripted map."""
-        return self.stain_snapshot
-
-    async def neighbourhood(self, node_id: NodeId) -> NeighbourhoodSnapshot:
-        """The scripted graph; a node that none was given for stands alone."""
-        node = self._nodes.get(node_id)
-        alone = NeighbourhoodSnapshot(node_id=node_id, title=node.content[:60] if node else "")
-        return self.neighbourhoods.get(node_id, alone)
-
-    async def fatigue(self) -> FatigueSnapshot:
-        """The scripted meter."""
-        return self.fatigue_snapshot
-
-    async def statistics(self) -> Statistics:
-        """Counts."""
-        return Statistics(
-            nodes=len(self._nodes),
-            conversations=len(self._conversations),
-            embedded=len(self._nodes) - self.pending,
-            pending_embeddings=self.pending,
-            edges=0,
-            learning_events=0,
-            stores=self.health,
-        )
-
-    async def pin(self, conversation_id: ConversationId, block_id: int, *, pinned: bool) -> None:
-        """Pins."""
-        blocks = self._blocks[conversation_id]
-        blocks[:] = [
-            replace(item, pinned=pinned) if item.block.id == block_id else item for item in blocks
-        ]
-        self.tell(MemoryChanged(events=(RegionChanged(conversation_id=conversation_id),)))
-
-    async def evict(self, conversation_id: ConversationId, block_id: int) -> None:
-        """Evicts."""
-        blocks = self._blocks[conversation_id]
-        blocks[:] = [item for item in blocks if item.block.id != block_id]
-        self.tell(
-            MemoryChanged(events=(RegionChanged(conversation_id=conversation_id, evicted=1),))
-        )
-
-    async def not_relevant(self, answer_id: NodeId, memory_id: NodeId) -> None:
-        """Notes the judgement."""
-        self.rejected.append((answer_id, memory_id))
-
-    async def audit(self, *, fix: bool) -> AuditReport:
-        """Always clean."""
-        return AuditReport(nodes=len(self._nodes))
-
-    async def rebuild(self) -> AuditReport:
-        """Always clean."""
-        return AuditReport(nodes=len(self._nodes))
 
     # -- models and settings --------------------------------------------------------------------
     async def models(self) -> tuple[ModelStatus, ...]:

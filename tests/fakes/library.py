@@ -1,19 +1,22 @@
-"""A scripted `LibraryFace`: decisions in memory, and forgetting that moves when the test says so."""
+"""A scripted `LibraryFace`: decisions in memory, and forgetting that moves when the test says so. `fail_messages` makes reading fail."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from growbox_app.api import Problem, ProblemError
-from growbox_app.library_face import ForgetState, Forgetting, ProjectView
+from growbox_app.api import Problem, ProblemCode, ProblemError
+from growbox_app.library_face import ForgetState, Forgetting, ProjectView, SearchHit
 from growbox_app.projects import FolderLevel, ProjectFolder, ProjectRules
 from growbox_app.safety.values import Grant, Mode
 from memory.values import (
     Conversation,
     ConversationId,
     ForgetPreview,
+    Node,
+    NodeId,
     Project,
     ProjectHoldings,
     ProjectId,
@@ -26,11 +29,15 @@ class ScriptedLibrary:
 
     def __init__(
         self,
+        *,
         projects: dict[ProjectId, Project],
         conversations: dict[ConversationId, Conversation],
+        nodes: dict[NodeId, Node],
+        add_project: Callable[[str, str], Project],
         tell: Callable[[], None],
     ) -> None:
-        self._projects, self._conversations, self._tell = projects, conversations, tell
+        self._projects, self._conversations, self._nodes = projects, conversations, nodes
+        self._add_project, self._tell = add_project, tell
         self.hidden: dict[ConversationId, Conversation] = {}
         self.views: dict[ProjectId, ProjectView] = {}
         self.shown: dict[ConversationId, Forgetting] = {}
@@ -38,6 +45,7 @@ class ScriptedLibrary:
         self.exported: list[tuple[tuple[ConversationId, ...], Path]] = []
         self.default_mode = Mode.MANUAL
         self.fail: Problem | None = None
+        self.fail_messages: Problem | None = None
 
     def view(self, project_id: ProjectId) -> ProjectView:
         """A project as it is now."""
@@ -59,6 +67,18 @@ class ScriptedLibrary:
             raise ProblemError(self.fail)
         self.views[project_id] = view
         self._tell()
+
+    async def projects(self) -> tuple[Project, ...]:
+        """Known projects."""
+        return tuple(self._projects.values())
+
+    async def open_project(self, path: Path) -> Project:
+        """Makes a folder a project."""
+        if not path.is_dir():  # noqa: ASYNC240 - a fake
+            raise ProblemError(
+                Problem(code=ProblemCode.NO_PROJECT_FOLDER, fields={"path": str(path)})
+            )
+        return self._add_project(path.name, str(path))
 
     async def project(self, project_id: ProjectId) -> ProjectView:
         """See `LibraryFace`."""
@@ -107,6 +127,39 @@ class ScriptedLibrary:
         """See `LibraryFace`."""
         del self._projects[project_id]
         self._tell()
+
+    async def conversations(self) -> tuple[Conversation, ...]:
+        """Newest first."""
+        return tuple(sorted(self._conversations.values(), key=lambda item: -item.updated_at_ms))
+
+    async def rename_conversation(self, conversation_id: ConversationId, title: str) -> None:
+        """Gives another title."""
+        self._conversations[conversation_id] = replace(
+            self._conversations[conversation_id], title=title
+        )
+        self._tell()
+
+    async def messages(self, conversation_id: ConversationId) -> tuple[Node, ...]:
+        """In order."""
+        await asyncio.sleep(0)
+        if self.fail_messages is not None:
+            raise ProblemError(self.fail_messages)
+        return tuple(
+            node for node in self._nodes.values() if node.conversation_id == conversation_id
+        )
+
+    async def search(self, text: str) -> tuple[SearchHit, ...]:
+        """Substring search."""
+        hits = [
+            SearchHit(
+                node=node,
+                conversation=self._conversations[node.conversation_id],
+                excerpt=node.content[:120],
+            )
+            for node in reversed(self._nodes.values())
+            if node.conversation_id is not None and text.casefold() in node.content.casefold()
+        ]
+        return tuple(hits)
 
     async def move_conversation(
         self, conversation_id: ConversationId, project_id: ProjectId | None

@@ -4,7 +4,8 @@ Deterministic. An answer is made from the question: `scripted answer <n words of
 `say:<words>` in the question asks for; `tool:<word>` calls memory_search, `circle:<word>` too, and gets no further; `slow` makes each word take a while, `silent` says nothing unless a grammar asks for
 words, `hang` never answers, `die` kills the process.
 Embeddings are hashed bags of character pairs, so related texts are near. Token = three characters. The KV cache is a list of such tokens:
-prefixes are reused, warmed in slices (`slow` ones take a while), saved and restored as with a model.
+prefixes are reused, warmed in slices (`slow` ones take a while, `sticky` ones a second), saved and restored as with a model. What is judged or
+written on `patient` text waits until a question was answered in between.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from growbox_app.engine.worker import Worker, prepare_child
 
 DIMENSION = 384
 WORD_S = 0.02
+WARM_S = {"slow": WORD_S, "sticky": 1.0}
+"""Seconds of each slice that is warmed, by a word in what is read."""
+PATIENCE_S = 2.0
 SLICE = 32
 FINGERPRINT = {"model": "scripted"}
 
@@ -115,6 +119,7 @@ class ScriptedBackend:
         self._context = 0
         self._background = 0
         self._cached: list[str] = []
+        self._chats = 0
 
     def abort(self, on: bool) -> None:
         if on:
@@ -191,33 +196,40 @@ class ScriptedBackend:
 
     def _judge(self, request: p.Judge, breathe: Callable[[], None]) -> p.DoneJudge:
         readings: list[p.Reading | None] = []
+        chats = self._chats
         for text in request.candidates:
             breathe()
-            while "slow" in text and self._abort.wait(WORD_S):
-                breathe()
+            if "patient" in text:
+                self._wait_for_a_question(chats, breathe)
             fits = tokens_of(text) <= self._background
             readings.append(reading(request.query, text) if fits else None)
         blank = reading(request.query, request.blank)
         return p.DoneJudge(id=request.id, blank=blank, readings=tuple(readings))
 
+    def _wait_for_a_question(self, before: int, breathe: Callable[[], None]) -> None:
+        """Until one more was answered, or the request is cancelled; not for ever, as it may have come too early."""
+        while self._chats == before and self._abort.wait(PATIENCE_S):
+            breathe()
+
     def _write(self, request: p.Write, breathe: Callable[[], None]) -> p.DoneWrite:
         """The last passage's words, in every field of the grammar."""
         passage = request.messages[-1].parts[-2]
+        chats = self._chats
         breathe()
-        if "slow" in passage:
-            while self._abort.wait(50 * WORD_S):
-                breathe()
+        if "patient" in passage:
+            self._wait_for_a_question(chats, breathe)
         fields = re.findall(r'\\"(\w+)\\": ', request.grammar)
         text = json.dumps(dict.fromkeys(fields, passage), ensure_ascii=False)
         return p.DoneWrite(id=request.id, text=text, complete=True)
 
     def _warm(self, request: p.Warm, send: Callable[[p.Answer], None]) -> p.DoneWarm:
         tokens = rendered(request.messages, generate=False)
-        slow = any("slow" in part for message in request.messages for part in message.parts)
+        parts = [part for message in request.messages for part in message.parts]
+        pause_s = next((s for word, s in WARM_S.items() if any(word in p for p in parts)), 0.0)
         kept = common(self._cached, tokens)
         self._cached = tokens[:kept]
         for start in range(kept, len(tokens), SLICE):
-            if self._abort.is_set() or (slow and self._abort.wait(WORD_S)):
+            if self._abort.wait(pause_s):
                 break
             self._cached = tokens[: start + SLICE]
             done = len(self._cached) - kept
@@ -241,6 +253,7 @@ class ScriptedBackend:
         return p.DoneKv(id=request_id, tokens=len(self._cached), bytes=path.stat().st_size)
 
     def _chat(self, request: p.Chat, send: Callable[[p.Answer], None]) -> p.DoneChat:
+        self._chats += 1
         prompt = rendered(request.messages, generate=True)
         size = len(prompt)
         if size >= self._context:

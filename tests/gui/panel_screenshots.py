@@ -37,7 +37,7 @@ async def scenes(folder: Path, theme_name: str, language: str) -> None:
     window = desk.window
     window.resize(1280, 800)
     await desk.open()
-    listed = await assistant.conversations()
+    listed = await assistant.library.conversations()
     window.open_conversation(listed[1].id)
     await desk.settle()
     desk.ask("怎么备份它？" if language == "zh" else "And how do I back it up?")
@@ -61,9 +61,9 @@ async def past_scenes(folder: Path, desk: Desk, name: str, language: str) -> Non
     panels, view = window.panels, window.conversation_panel.view
     middle = assistant.memories[0].node_id
     others = tuple(NodeId(f"n{at}") for at in range(2, 7))
-    assistant.stain_snapshot = stain_map()
+    assistant.mind.stain_snapshot = stain_map()
     for node_id in (middle, *others):
-        assistant.neighbourhoods[node_id] = neighbourhood(node_id, others, language)
+        assistant.mind.neighbourhoods[node_id] = neighbourhood(node_id, others, language)
     answer = window.flow.shown.messages[-1]
     panels._dates.update({seq: moment(seq) for seq in range(1_001)})
     panels.show_pointers(middle)

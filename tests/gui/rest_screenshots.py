@@ -38,7 +38,7 @@ async def made(language: str, theme_name: str) -> ScriptedAssistant:
     assistant = ScriptedAssistant()
     fill(assistant, language)
     ids = [memory.node_id for memory in assistant.memories]
-    assistant.skills = TRUSTED
+    assistant.mind.skills = TRUSTED
     assistant.rest.now = COMING
     assistant.rest.entries = entries(ids, language, START_MS + 60 * MINUTE_MS)
     assistant.rest.known_proposals = list(proposals(language))
@@ -56,7 +56,7 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     window, rest = desk.window, assistant.rest
     window.resize(*size)
     await desk.open()
-    window.open_conversation((await assistant.conversations())[1].id)
+    window.open_conversation((await assistant.library.conversations())[1].id)
 
     async def shoot(scene: str) -> None:
         await asyncio.sleep(0.1)
@@ -73,9 +73,11 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
     await shoot("ledger-dreaming")
     rest.tell(COMING)
     await shoot("ledger")
-    owed, *others = assistant.ledger_snapshot.open
+    owed, *others = assistant.mind.ledger_snapshot.open
     aside = tuple(replace(d, remaining=3, state=DebtState.UNSURE) for d in others)
-    assistant.ledger_snapshot = replace(assistant.ledger_snapshot, open=(owed,), unclear=aside)
+    assistant.mind.ledger_snapshot = replace(
+        assistant.mind.ledger_snapshot, open=(owed,), unclear=aside
+    )
     await window.panels.pull()
     ledger = window.panels.ledger
     ledger.table.setCurrentItem(ledger.table.topLevelItem(1))

@@ -97,7 +97,7 @@ def fill(assistant: ScriptedAssistant, language: str) -> None:
 
 def fill_panels(assistant: ScriptedAssistant, question: str) -> None:
     """Numbers for the panels."""
-    assistant.fatigue_snapshot = FatigueSnapshot(
+    assistant.mind.fatigue_snapshot = FatigueSnapshot(
         total=0.41,
         miss=0.52,
         eviction=0.30,
@@ -105,7 +105,7 @@ def fill_panels(assistant: ScriptedAssistant, question: str) -> None:
         accesses=200,
         history=tuple((at, 0.1 + 0.31 * (at / 40) + 0.05 * (at % 3)) for at in range(40)),
     )
-    assistant.ledger_snapshot = LedgerSnapshot(
+    assistant.mind.ledger_snapshot = LedgerSnapshot(
         open=tuple(
             Fragment(
                 entry_seq=400 - 40 * at,
@@ -119,7 +119,7 @@ def fill_panels(assistant: ScriptedAssistant, question: str) -> None:
         cleared=9,
         nodes=0,
     )
-    assistant.pending = 12
+    assistant.mind.pending = 12
 
 
 async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, int]) -> None:
@@ -138,7 +138,7 @@ async def scenes(folder: Path, theme_name: str, language: str, size: tuple[int, 
 
     await desk.open()
     shoot("empty")
-    listed = await assistant.conversations()
+    listed = await assistant.library.conversations()
     window.open_conversation(listed[1].id)
     await desk.settle()
     block = (await assistant.mind.queue(listed[1].id)).entries[0].block_id
@@ -204,7 +204,7 @@ async def other_pages(folder: Path, desk: Desk, name: str) -> None:
 
 async def shoot_tasks(folder: Path, desk: Desk, name: str) -> None:
     """Background tasks in every state."""
-    tasks, listed = desk.assistant.background_tasks, await desk.assistant.conversations()
+    tasks, listed = desk.assistant.background_tasks, await desk.assistant.library.conversations()
     for at, command in enumerate(("pytest -x", "tail -f a.log", "make -j2 release", "npm run dev")):
         tasks.begin(command, listed[at % 2].id, began_at_ms=START_MS, seconds=40 * (at + 1))
     tasks.end(1, 1)

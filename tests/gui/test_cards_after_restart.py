@@ -174,7 +174,7 @@ async def test_an_answer_wished_again_and_taken_back_is_offered_again(
     killed(desk)
     other = assistant.add_conversation("Other", [("q", "a")])
     await desk.open()
-    loader = (await assistant.conversations())[-1]
+    loader = (await assistant.library.conversations())[-1]
     desk.window.open_conversation(other.id)
     await desk.settle()
     approval = edit_approval()

@@ -468,9 +468,9 @@ async def test_the_measured_judge_is_named_where_it_matters(
 ) -> None:
     skill = JudgeSkill(language="en", auc=0.62, auc_low=0.5, auc_high=0.7, trusted=False)
     blank = JudgeSkill(language="zh", auc=None, auc_low=None, auc_high=None, trusted=False)
-    assistant.skills = (skill, blank)
+    assistant.mind.skills = (skill, blank)
     await desk.open()
-    words = wording.judge(assistant.skills, "M")
+    words = wording.judge(assistant.mind.skills, "M")
     assert (
         words
         == "Judge: M · English: AUC 0.62, only suggests · Chinese: not measured, only suggests"

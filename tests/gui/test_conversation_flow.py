@@ -275,7 +275,7 @@ async def test_the_trace_opens_sources_and_takes_a_judgement(
     row.reject_button.click()
     row.open_button.click()
     await desk.settle()
-    assert assistant.rejected == [
+    assert assistant.mind.rejected == [
         (window.flow.shown.messages[1].node_id, assistant.memories[1].node_id)
     ]
     assert not row.reject_button.isEnabled()
@@ -289,7 +289,9 @@ async def test_the_trace_opens_sources_and_takes_a_judgement(
 async def test_a_source_leads_to_its_conversation(desk: Desk, assistant: ScriptedAssistant) -> None:
     stored = assistant.add_conversation("Stored", [("where is it?", "here it is")])
     await desk.open()
-    node = next(node for node in await assistant.messages(stored.id) if node.role is Role.ASSISTANT)
+    node = next(
+        node for node in await assistant.library.messages(stored.id) if node.role is Role.ASSISTANT
+    )
     desk.window.panels.open_source(node.id)
     await desk.settle()
     dialog = desk.window.findChild(SourceDialog)
@@ -328,7 +330,7 @@ async def test_a_rename_is_stored_and_shown(desk: Desk, assistant: ScriptedAssis
     assert item is not None
     item.setText(0, "新名字")
     await desk.settle()
-    assert [item.title for item in await assistant.conversations()] == ["新名字"]
+    assert [item.title for item in await assistant.library.conversations()] == ["新名字"]
     assert desk.window.conversation_panel._title.text() == "新名字"
 
 

@@ -180,7 +180,9 @@ async def test_the_line_is_there_again_when_the_conversation_is_reopened(
 ) -> None:
     stored = assistant.add_conversation("S", [("one", "first"), ("two", "second")])
     other = assistant.add_conversation("Other", [("q", "a")])
-    first, second = (n for n in await assistant.messages(stored.id) if n.role is Role.ASSISTANT)
+    first, second = (
+        n for n in await assistant.library.messages(stored.id) if n.role is Role.ASSISTANT
+    )
     assistant.searches[first.id] = search(first.id, DeepSearchState.NOTHING)
     assistant.searches[second.id] = search(second.id, DeepSearchState.PAUSED)
     await desk.open()
@@ -235,7 +237,7 @@ async def test_the_trace_has_what_was_found_later_and_its_cost(
     assert tr("search.unavailable") in shown.trace.cost_text()
     rows[1].reject_button.click()
     await desk.settle()
-    assert assistant.rejected == [(shown.message.node_id, rows[1]._memory.node_id)]
+    assert assistant.mind.rejected == [(shown.message.node_id, rows[1]._memory.node_id)]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -244,7 +246,7 @@ async def test_an_answer_without_memories_still_shows_what_was_found(
 ) -> None:
     await assistant.change_setting("general.language", language)
     stored = assistant.add_conversation("S", [("one", "first")])
-    answer = (await assistant.messages(stored.id))[1]
+    answer = (await assistant.library.messages(stored.id))[1]
     found = (assistant.used("Loader notes", way="jump"),)
     assistant.searches[answer.id] = search(answer.id, DeepSearchState.FOUND, found)
     await desk.open()

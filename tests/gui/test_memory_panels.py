@@ -420,7 +420,7 @@ async def test_a_stored_answer_shows_its_figures_again(desk: Desk) -> None:
     await desk.open()
     desk.ask("hello")
     await desk.settle()
-    conversation = (await desk.assistant.conversations())[0]
+    conversation = (await desk.assistant.library.conversations())[0]
     desk.window.new_conversation()
     await desk.settle()
     desk.window.open_conversation(conversation.id)

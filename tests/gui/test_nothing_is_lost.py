@@ -86,15 +86,17 @@ async def test_a_follow_up_typed_before_the_first_answer_moves_with_the_conversa
     assert desk.state.draft(NEW_CONVERSATION) == ("", [])
 
 
-@pytest.mark.parametrize("what", ["fail_models", "fail_messages"])
+@pytest.mark.parametrize("what", ["models", "messages"])
 async def test_what_cannot_be_read_at_the_start_is_said_and_the_window_works(
     desk: Desk, assistant: ScriptedAssistant, what: str
 ) -> None:
     stored = assistant.add_conversation("Old", [("q", "a")])
     desk.state.keep_last_conversation(stored.id)
-    setattr(
-        assistant, what, Problem(code=ProblemCode.MODEL_MISSING, fields={"model": "of-old-days"})
-    )
+    problem = Problem(code=ProblemCode.MODEL_MISSING, fields={"model": "of-old-days"})
+    if what == "models":
+        assistant.fail_models = problem
+    else:
+        assistant.library.fail_messages = problem
     await desk.open()
     assert "of-old-days" in desk.window.conversation_panel.problem_text()
     desk.ask("still there?")

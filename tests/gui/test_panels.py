@@ -131,7 +131,7 @@ async def test_the_ledger_is_honest_when_empty_and_lists_debts(desk: Desk) -> No
     debt = Fragment(
         entry_seq=40, target_seq=7, query="where?", created_at_ms=START_MS, remaining=31
     )
-    desk.assistant.ledger_snapshot = LedgerSnapshot(open=(debt,), cleared=5, nodes=0)
+    desk.assistant.mind.ledger_snapshot = LedgerSnapshot(open=(debt,), cleared=5, nodes=0)
     await desk.window.panels.pull()
     assert panel._empty.isHidden()
     assert panel.counts_text() == "1 open · 5 cleared · 0 memories"
@@ -141,7 +141,7 @@ async def test_the_ledger_is_honest_when_empty_and_lists_debts(desk: Desk) -> No
 
 
 async def test_the_fatigue_meter_shows_parts_and_weights(desk: Desk) -> None:
-    desk.assistant.fatigue_snapshot = FatigueSnapshot(
+    desk.assistant.mind.fatigue_snapshot = FatigueSnapshot(
         total=0.58, miss=0.7, eviction=0.5, debt=0.5, accesses=200, history=((0, 0.1), (1, 0.58))
     )
     await desk.open()
@@ -152,11 +152,11 @@ async def test_the_fatigue_meter_shows_parts_and_weights(desk: Desk) -> None:
 
 
 async def test_memory_events_pull_fresh_snapshots(desk: Desk) -> None:
-    desk.assistant.health = (StoreHealth(name="vectors", ok=True, items=1, lag=0, bytes=0),)
+    desk.assistant.mind.health = (StoreHealth(name="vectors", ok=True, items=1, lag=0, bytes=0),)
     await desk.open()
     assert "Background: idle" in desk.window.status_line.text()
-    desk.assistant.pending = 1_234
-    desk.assistant.health = (StoreHealth(name="vectors", ok=False, items=1, lag=9, bytes=0),)
+    desk.assistant.mind.pending = 1_234
+    desk.assistant.mind.health = (StoreHealth(name="vectors", ok=False, items=1, lag=9, bytes=0),)
     desk.assistant.tell(MemoryChanged(events=(IndexProgress(done=1, pending=1_234),)))
     await desk.settle()
     assert "Indexing 1,234 memories" in desk.window.status_line.text()
@@ -166,7 +166,9 @@ async def test_memory_events_pull_fresh_snapshots(desk: Desk) -> None:
 async def test_the_bridge_tells_only_the_last_news_of_a_search(desk: Desk) -> None:
     await desk.open()
     stored = desk.assistant.add_conversation("S", [("q", "a"), ("q", "b")])
-    answers = [n.id for n in await desk.assistant.messages(stored.id) if n.role is Role.ASSISTANT]
+    answers = [
+        n.id for n in await desk.assistant.library.messages(stored.id) if n.role is Role.ASSISTANT
+    ]
     told: list[DeepSearchChanged] = []
     desk.window.bridge.search_changed.connect(told.append)
     for state in (DeepSearchState.RUNNING, DeepSearchState.PAUSED):

@@ -240,10 +240,10 @@ def test_the_map_says_what_it_has_and_its_buttons_move(qtbot: QtBot) -> None:
 
 async def test_the_map_is_pulled_when_it_is_in_sight_and_opens_notes(desk: Desk) -> None:
     stored = desk.assistant.add_conversation("S", [("first question", "a")])
-    last = (await desk.assistant.messages(stored.id))[-1]
+    last = (await desk.assistant.library.messages(stored.id))[-1]
     await desk.open()
     panels = desk.window.panels
-    desk.assistant.stain_snapshot = StainSnapshot(
+    desk.assistant.mind.stain_snapshot = StainSnapshot(
         first_seq=1,
         last_seq=last.seq,
         first_ms=START_MS,
@@ -380,7 +380,7 @@ async def test_show_pointers_under_an_answer_brings_the_graph(desk: Desk) -> Non
     assistant.memories = (assistant.used("a memory"),)
     memory = assistant.memories[0].node_id
     other = assistant.add_node(Role.USER, "another memory").id
-    assistant.neighbourhoods[memory] = neighbourhood(memory, (other,))
+    assistant.mind.neighbourhoods[memory] = neighbourhood(memory, (other,))
     stored = assistant.add_conversation("S", [("q", "a")])
     await desk.open()
     desk.window.open_conversation(stored.id)
@@ -497,16 +497,16 @@ async def test_the_dates_of_the_ends_are_looked_up_once(desk: Desk) -> None:
     first = desk.assistant.add_node(Role.USER, "one")
     second = desk.assistant.add_node(Role.USER, "two")
     fragment = replace(debt(0), target_seq=first.seq, entry_seq=second.seq, remaining=0)
-    desk.assistant.ledger_snapshot = LedgerSnapshot(open=(fragment,), cleared=0, nodes=0)
+    desk.assistant.mind.ledger_snapshot = LedgerSnapshot(open=(fragment,), cleared=0, nodes=0)
     await desk.open()
     asked: list[int] = []
-    look_up = desk.assistant.node_at
+    look_up = desk.assistant.mind.node_at
 
     async def noted(seq: int) -> Node | None:
         asked.append(seq)
         return await look_up(seq)
 
-    desk.assistant.node_at = noted  # type: ignore[method-assign]
+    desk.assistant.mind.node_at = noted  # type: ignore[method-assign]
     panels = desk.window.panels
     panels._dates.clear()
     await panels.pull()

@@ -28,7 +28,7 @@ async def test_a_new_conversation_is_prepared_for_its_project(
     desk: Desk, assistant: ScriptedAssistant, tmp_path: Path
 ) -> None:
     await desk.open()
-    project = await assistant.open_project(tmp_path)
+    project = await assistant.library.open_project(tmp_path)
     assert (assistant.prepared[-1], assistant.prepared_in[-1]) == (None, None)
     count = len(assistant.prepared)
     desk.window.flow.choose_project(project.id)

@@ -28,9 +28,9 @@ DEBTS = tuple(
 
 async def opened(desk: Desk, status: RestStatus = OWING) -> RestControls:
     """A window with two debts, a judge that may pay them, and the meter in front."""
-    desk.assistant.skills = TRUSTED
+    desk.assistant.mind.skills = TRUSTED
     desk.assistant.rest.now = status
-    desk.assistant.ledger_snapshot = LedgerSnapshot(open=DEBTS, cleared=0, nodes=50)
+    desk.assistant.mind.ledger_snapshot = LedgerSnapshot(open=DEBTS, cleared=0, nodes=50)
     await desk.open()
     desk.window.panels.show_panel("fatigue")
     await desk.settle()
@@ -128,7 +128,7 @@ async def test_without_a_fit_judge_the_buttons_say_why(desk: Desk) -> None:
     assert controls.dream_button.isEnabled()
     assert ledger.rest.button.isEnabled()
     assert not ledger.judge.isHidden()
-    desk.assistant.skills = (replace(TRUSTED[0], trusted=False),)
+    desk.assistant.mind.skills = (replace(TRUSTED[0], trusted=False),)
     desk.assistant.tell(StatusChanged())
     await desk.settle()
     badly = "This model judges too badly to pay debts. Choose another one."
@@ -167,7 +167,7 @@ async def test_the_ledger_dreams_one_row_or_all(desk: Desk) -> None:
     await desk.settle()
     assert rest.asked[1:] == ["dream all"]
     assert ledger.rest.words.text() == "No debt is open."
-    desk.assistant.ledger_snapshot = LedgerSnapshot(open=(), cleared=2, nodes=50)
+    desk.assistant.mind.ledger_snapshot = LedgerSnapshot(open=(), cleared=2, nodes=50)
     await desk.window.panels.pull()
     assert ledger.rest.button.isHidden()
     assert ledger.rest.words.isHidden()
@@ -295,7 +295,9 @@ async def test_a_debt_that_was_put_aside_can_be_dreamt_of_though_nothing_is_owed
 ) -> None:
     aside = replace(DEBTS[1], state=DebtState.UNSURE)
     await opened(desk, RestStatus(unclear=1))
-    desk.assistant.ledger_snapshot = LedgerSnapshot(open=(), cleared=0, nodes=50, unclear=(aside,))
+    desk.assistant.mind.ledger_snapshot = LedgerSnapshot(
+        open=(), cleared=0, nodes=50, unclear=(aside,)
+    )
     await desk.window.panels.pull()
     ledger = desk.window.panels.ledger
     ledger.table.setCurrentItem(ledger.table.topLevelItem(0))

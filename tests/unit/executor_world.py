@@ -70,7 +70,7 @@ def working_in(folder: Path) -> list[int]:
 
 def all_gone(folder: Path) -> bool:
     """Whether no process works there any more; one that was just killed may need a moment to vanish."""
-    for _ in range(100):
+    for _ in range(500):
         if not working_in(folder):
             return True
         threading.Event().wait(0.02)

@@ -29,6 +29,7 @@ from memory.values import ConversationId
 from tests.fakes.application import Body, run_application, scripted
 
 POLLS, PAUSE_S = 500, 0.02
+ON_A_SIGN = "until [ -e ../go ]; do sleep 0.02; done"
 
 
 @pytest.fixture
@@ -91,8 +92,9 @@ def run_world(tmp_path: Path, root: Path, body: Callable[[World], object]) -> No
 
 def test_what_a_build_writes_after_its_call_is_undone_with_it(tmp_path: Path, root: Path) -> None:
     async def body(world: World) -> None:
-        taken = await world.call("sleep 0.3; echo new > a.txt; echo x > late.txt")
+        taken = await world.call(f"{ON_A_SIGN}; echo new > a.txt; echo x > late.txt")
         assert await world.changed(taken) == set()
+        (tmp_path / "go").touch()
         for _ in range(POLLS):
             if await world.changed(taken):
                 break
@@ -109,7 +111,8 @@ def test_what_a_build_writes_after_its_call_is_undone_with_it(tmp_path: Path, ro
 def test_what_the_user_writes_beside_a_ready_server_is_his(tmp_path: Path, root: Path) -> None:
     async def body(world: World) -> None:
         ready = root / "ready"
-        taken = await world.call("echo x > ready; sleep 300", DoneWhen.FILE, str(ready))
+        command = "echo x > making; mv making ready; sleep 300"  # there means written
+        taken = await world.call(command, DoneWhen.FILE, str(ready))
         await until(lambda: not world.aftermath._open)
         assert await world.changed(taken) == {"ready"}
         (root / "a.txt").write_text("the user's\n")
@@ -143,7 +146,7 @@ def run(tmp_path: Path, body: Body) -> None:
 
 async def call(app: GrowBox, root: Path, name: str, arguments: dict[str, str]) -> ToolCalled:
     """A turn with one call, to which the user says yes."""
-    project = await app.open_project(root)
+    project = await app.library.open_project(root)
     wish = json.dumps({"name": name, "arguments": arguments})
     done: ToolCalled | None = None
     async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=project.id)):
@@ -161,7 +164,7 @@ EDIT = {"path": "a.txt", "old": "old", "new": "new"}
 def test_nothing_is_put_back_while_a_turn_runs(tmp_path: Path, root: Path) -> None:
     async def body(app: GrowBox) -> None:
         done = await call(app, root, "file_edit", EDIT)
-        project = await app.open_project(root)
+        project = await app.library.open_project(root)
         async for _ in app.ask(AskRequest(text="Go on.", project_id=project.id)):
             with pytest.raises(ProblemError) as caught:
                 await app.restore(done.checkpoint)
@@ -182,7 +185,7 @@ def test_nothing_is_put_back_while_a_task_runs_in_the_project(tmp_path: Path, ro
 
     async def body(app: GrowBox) -> None:
         elsewhere = await call(app, other, "file_edit", EDIT)
-        command = "until [ -e ../go ]; do sleep 0.02; done; echo x > late.txt; sleep 300"
+        command = f"{ON_A_SIGN}; echo x > late.txt; sleep 300"
         done = await call(app, root, "task_start", {"command": command})
         assert done.ok
         (tmp_path / "go").touch()
@@ -195,6 +198,26 @@ def test_nothing_is_put_back_while_a_task_runs_in_the_project(tmp_path: Path, ro
         assert (root / "late.txt").exists()
         assert (await app.restore(elsewhere.checkpoint)).is_done
         app._board.close()
+        report = await app.restore(done.checkpoint)
+        assert (report.is_done, report.kept) == (True, ())
+        assert not (root / "late.txt").exists()
+
+    run(tmp_path, body)
+
+
+def test_what_a_task_wrote_that_ends_while_a_restore_begins_is_put_back(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(app: GrowBox) -> None:
+        done = await call(app, root, "task_start", {"command": f"{ON_A_SIGN}; echo x > late.txt"})
+        root_of = app._checkpoints.root_of
+
+        async def while_it_ends(checkpoint_id: str) -> Path:
+            (tmp_path / "go").touch()
+            await until(lambda: app._board.running_in(root) is None)
+            return await root_of(checkpoint_id)
+
+        monkeypatch.setattr(app._checkpoints, "root_of", while_it_ends)
         report = await app.restore(done.checkpoint)
         assert (report.is_done, report.kept) == (True, ())
         assert not (root / "late.txt").exists()

@@ -118,7 +118,7 @@ def test_an_end_by_itself_is_told_without_anybody_waiting_for_it(root: Path) -> 
         await until(lambda: world.told == 2)
         task = world.task(1)
         assert (task.state, task.code) == (TaskState.ENDED, 4)
-        assert world.room.output(1).head == "done"
+        await until(lambda: world.room.output(1).head == "done")
         await until(lambda: not working_in(root))  # what it had left running
         seconds = task.seconds
         await asyncio.sleep(0.02)
@@ -174,7 +174,7 @@ def test_a_stop_ends_the_whole_tree_within_two_seconds(root: Path, command: str)
         await until(lambda: len(working_in(root)) >= 3)
         before = time.monotonic()
         world.room.stop(1)
-        assert time.monotonic() - before < 0.1  # it returns at once
+        assert world.board.after(0)[0].command.code() is None  # it returns at once
         await until(lambda: world.told >= 2)
         assert world.task(1).state in (TaskState.STOPPING, TaskState.STOPPED)
         await until(lambda: world.task(1).state is TaskState.STOPPED and not working_in(root))
@@ -210,7 +210,11 @@ def test_the_child_of_a_child_that_was_killed_leaves_the_rest_to_be_stopped(root
     run_world(root, body)
 
 
-def test_a_second_stop_and_one_of_nothing_change_nothing(root: Path) -> None:
+def test_a_second_stop_and_one_of_nothing_change_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_room, "LOOK_S", 3600.0)  # only what is done is told, not what is seen
+
     async def body(world: World) -> None:
         world.start("sleep 300")
         world.room.stop(1)

@@ -221,8 +221,8 @@ def test_calls_stand_with_their_answer_after_a_restart(tmp_path: Path, project: 
         kept.append(called(events))
 
     async def second(app: GrowBox) -> None:
-        (conversation,) = await app.conversations()
-        answer = (await app.messages(conversation.id))[-1]
+        (conversation,) = await app.library.conversations()
+        answer = (await app.library.messages(conversation.id))[-1]
         again, over = app.calls_of(answer)
         assert isinstance(again, ToolCalled)
         assert isinstance(over, ApprovalEnded)
@@ -246,8 +246,8 @@ def test_a_long_output_is_kept_as_its_ends(tmp_path: Path, project: Path) -> Non
     async def body(app: GrowBox) -> None:
         events = await call(app, project, "code_search", {"pattern": "row"})
         shown = called(events).output
-        (conversation,) = await app.conversations()
-        (again,) = app.calls_of((await app.messages(conversation.id))[-1])
+        (conversation,) = await app.library.conversations()
+        (again,) = app.calls_of((await app.library.messages(conversation.id))[-1])
         assert isinstance(again, ToolCalled)
         assert len(again.output) < 8_100
         assert again.output.startswith(shown[:1000])
@@ -260,8 +260,8 @@ def test_what_the_memory_said_is_not_kept_beside_it(tmp_path: Path, project: Pat
     async def body(app: GrowBox) -> None:
         events = await call(app, project, "memory_search", {"query": "anything"})
         assert called(events).output
-        (conversation,) = await app.conversations()
-        (again,) = app.calls_of((await app.messages(conversation.id))[-1])
+        (conversation,) = await app.library.conversations()
+        (again,) = app.calls_of((await app.library.messages(conversation.id))[-1])
         assert isinstance(again, ToolCalled)
         assert (again.name, again.output) == ("memory_search", "")
 
@@ -271,7 +271,7 @@ def test_what_the_memory_said_is_not_kept_beside_it(tmp_path: Path, project: Pat
 # -- stopping ---------------------------------------------------------------------------------
 async def stopped_in(app: GrowBox, folder: Path, wish: dict[str, object]) -> float:
     """Seconds from the user's stop to the end of a turn, while its tool runs."""
-    opened = await app.open_project(folder)
+    opened = await app.library.open_project(folder)
     request = AskRequest(text=f"call:{json.dumps(wish)}", project_id=opened.id)
     loop = asyncio.get_running_loop()
     told = 0.0

@@ -104,7 +104,7 @@ def test_any_other_question_is_answered_first_and_the_find_is_offered(tmp_path: 
         found = await watch.until(end.answer.id, [DeepSearchState.FOUND])
         assert FACT in {m.title for m in found.memories}
         await app.stop_search()
-        stored = await app.node(end.answer.id)
+        stored = await app.mind.node(end.answer.id)
         assert stored is not None
         assert app.deep_search_of(stored) == found
 
@@ -172,7 +172,7 @@ def test_what_the_user_cites_stands_in_the_prompt_and_a_jump_is_learned(tmp_path
     async def body(app: GrowBox) -> None:
         end = await ask(app, FACT)
         assert end.answer.conversation_id is not None
-        question = (await app.messages(end.answer.conversation_id))[0]
+        question = (await app.library.messages(end.answer.conversation_id))[0]
         request = AskRequest(text="what about it", cited=(question.id,))
         events = [event async for event in app.ask(request)]
         last = events[-1]

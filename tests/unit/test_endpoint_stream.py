@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -624,10 +625,11 @@ def test_a_hostile_answer_is_a_sentence(script: Script, code: ProblemCode) -> No
 
 def test_nothing_listens_there() -> None:
     async def main() -> None:
-        async with chat_server(says("x")) as server:
-            url = server.url
-        chat = EndpointChat(OneServer(url), helpers=no_helpers, clock=SystemClock())
-        assert await trouble(chat) is ProblemCode.ENDPOINT_UNREACHABLE
+        with socket.socket() as deaf:  # no other process can get the port meanwhile
+            deaf.bind(("127.0.0.1", 0))
+            one = OneServer(f"http://127.0.0.1:{deaf.getsockname()[1]}/v1")
+            chat = EndpointChat(one, helpers=no_helpers, clock=SystemClock())
+            assert await trouble(chat) is ProblemCode.ENDPOINT_UNREACHABLE
 
     asyncio.run(main())
 

@@ -125,6 +125,35 @@ def test_looking_runs_no_program_of_the_repositorys_configuration(root: Path) ->
     assert not (root.parent / "sprung").exists()
 
 
+@POSIX
+@pytest.mark.parametrize("how", ["config", "commondir"])
+def test_filters_of_the_repositorys_own_stand_in_the_plan_and_do_not_run_before(
+    root: Path, how: str
+) -> None:
+    begun(root)
+    command = f"touch {root.parent}/sprung; cat"
+    if how == "config":
+        git(root, "config", "filter.x.clean", command)
+    else:  # what a program in the sandbox could write, where the settings themselves are out of its reach
+        shutil.copytree(root / ".git", root / "other")
+        git(root, "config", "--file", str(root / "other" / "config"), "filter.x.clean", command)
+        (root / ".git" / "commondir").write_text("../other\n")
+    (root / ".gitattributes").write_text("*.txt filter=x\n")
+    (root / "a.txt").write_text("two\n")
+    for executor, arguments in (
+        (GitStatus(), {}),
+        (GitDiff(), {}),
+        (GitCommit(), {"message": "x"}),
+    ):
+        assert planned(executor, root, **arguments).command == command
+    assert not (root.parent / "sprung").exists()
+    changed = "settings changed in the meantime"
+    assert changed in wait(GitDiff().run(Plan(reads=(root,), cwd=root), context_of(root))).text
+    assert changed in wait(GitStatus().run(Plan(reads=(root,), cwd=root), context_of(root))).text
+    assert not (root.parent / "sprung").exists()
+    assert "+two" in call(GitDiff(), root).text
+
+
 def test_everything_that_changed_is_committed_but_new_secrets(root: Path) -> None:
     begun(root)
     (root / "a.txt").write_text("two\n")

@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from growbox_app.executors import processes, task_board
 from growbox_app.executors.confinement import Sandbox, bubblewrap, confined
-from growbox_app.executors.processes import Output, environment, readable
+from growbox_app.executors.processes import Command, Output, environment, readable
 from growbox_app.executors.shell import Shell
 from growbox_app.executors.task_board import TaskBoard
 from growbox_app.executors.task_list import TaskList
@@ -306,12 +307,15 @@ def test_variables_that_turn_a_command_into_another_are_dropped(root: Path, name
 
 
 def test_a_task_is_started_waited_for_and_listed(root: Path) -> None:
+    command = "until [ -e go ]; do sleep 0.02; done; echo done; exit 4"
+
     async def run() -> list[str]:
         board = TaskBoard()
         context = context_of(root)
         try:
-            start = await called(TaskStart(board), context, command="sleep 0.2; echo done; exit 4")
+            start = await called(TaskStart(board), context, command=command)
             first = await called(TaskWait(board), context, id="1", seconds="0")
+            (root / "go").touch()
             second = await called(TaskWait(board), context, id="1")
             listed = await called(TaskList(board), context)
             other = await called(TaskList(board), context_of(root, conversation="d"))
@@ -325,26 +329,58 @@ def test_a_task_is_started_waited_for_and_listed(root: Path) -> None:
     assert start == "task 1 started; task_wait with id 1 waits for it"
     assert re.match(r"task 1 running, \d s; not done yet", first)
     assert re.fullmatch(r"task 1 ended, exit code 4, after \d s\ndone", second)
-    assert re.fullmatch(r"1 ended, exit code 4, after \d s: sleep 0.2; echo done; exit 4", listed)
+    ended = re.fullmatch(r"1 ended, exit code 4, after \d s: (.*)", listed)
+    assert ended is not None
+    assert ended[1] == command
     assert other == "no background task was started"
     assert stranger == "there is no task 1; none was started"
 
 
+@pytest.mark.parametrize("stop", ["false", "true"])
+def test_the_last_words_of_a_task_are_told_with_its_end(
+    root: Path, monkeypatch: pytest.MonkeyPatch, stop: str
+) -> None:
+    read, over = Command._read, threading.Event()
+
+    def late(command: Command) -> None:
+        over.wait()
+        threading.Event().wait(0.2)
+        read(command)
+
+    monkeypatch.setattr(Command, "_read", late)
+
+    async def run() -> str:
+        board = TaskBoard()
+        context = context_of(root)
+        command = "echo last words; touch said" + ("; sleep 300" if stop == "true" else "")
+        await called(TaskStart(board), context, command=command)
+        while not (root / "said").exists():
+            await asyncio.sleep(0.01)
+        over.set()
+        return (await called(TaskWait(board), context, id="1", stop=stop)).text
+
+    assert asyncio.run(run()).endswith("\nlast words")
+
+
 def test_a_task_is_ready_with_its_file_or_port(root: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    server = f"exec {PYTHON} -m http.server --bind 127.0.0.1 {port}"
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    port = str(server.getsockname()[1])
 
     async def run() -> list[str]:
         board = TaskBoard()
         context = context_of(root)
         try:
             arguments = {"done_when": "port", "target": port}
-            await called(TaskStart(board), context, command=server, **arguments)
+            await called(TaskStart(board), context, command="sleep 300", **arguments)
             arguments = {"done_when": "file", "target": "out/ready"}
-            command = "mkdir out; sleep 0.2; echo x > out/ready; sleep 300"
+            command = "mkdir out; until [ -e go ]; do sleep 0.02; done; touch out/ready; sleep 300"
             await called(TaskStart(board), context, command=command, **arguments)
+            for n in ("1", "2"):
+                early = await called(TaskWait(board), context, id=n, seconds="0")
+                assert "not done yet" in early.text
+            server.listen()
+            (root / "go").touch()
             texts = [(await called(TaskWait(board), context, id=n)).text for n in ("1", "2")]
             texts += [
                 (await called(TaskWait(board), context, id=n, stop="true")).text for n in ("1", "2")
@@ -353,7 +389,8 @@ def test_a_task_is_ready_with_its_file_or_port(root: Path) -> None:
         finally:
             board.close()
 
-    texts = asyncio.run(run())
+    with server:
+        texts = asyncio.run(run())
     assert f"ready (port {port})" in texts[0]
     assert "ready (file" in texts[1]
     assert texts[2].startswith("task 1 stopped")

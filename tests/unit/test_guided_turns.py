@@ -39,7 +39,7 @@ def turn(
     events: list[TurnEvent] = []
 
     async def body(app: GrowBox) -> None:
-        opened = await app.open_project(project)
+        opened = await app.library.open_project(project)
         async for event in app.ask(AskRequest(text=text, project_id=opened.id)):
             events.append(event)
             if isinstance(event, ApprovalAsked):

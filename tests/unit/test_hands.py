@@ -59,7 +59,7 @@ async def call(
     app: GrowBox, folder: Path, name: str, arguments: dict[str, str], say: Say | None = None
 ) -> list[TurnEvent]:
     """A turn whose model makes one call."""
-    project = await app.open_project(folder)
+    project = await app.library.open_project(folder)
     wish = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
     events: list[TurnEvent] = []
     async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=project.id)):
@@ -200,7 +200,7 @@ def test_read_only_never_asks(tmp_path: Path, project: Path) -> None:
 
 def test_a_stop_while_the_user_is_asked_ends_the_turn(tmp_path: Path, project: Path) -> None:
     async def body(app: GrowBox) -> None:
-        opened = await app.open_project(project)
+        opened = await app.library.open_project(project)
         wish = json.dumps({"name": "file_edit", "arguments": EDIT})
         last: TurnEvent | None = None
         async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=opened.id)):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import threading
 from collections.abc import Awaitable, Callable, Sequence
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import psutil
@@ -215,7 +217,7 @@ def test_passages_carry_place_time_and_project(tmp_path, folder):
     os.utime(folder / "notes" / "cities.md", ns=(10**18, 10**18))
 
     async def body(app: GrowBox) -> None:
-        project = await app.open_project(folder)
+        project = await app.library.open_project(folder)
         await app.ingest([folder], lambda _p: None, project_id=project.id)
         result = await app._memory.drive(
             lambda engine: engine.recall(RecallQuery(text="Quito Ecuador"))
@@ -254,12 +256,14 @@ def test_a_file_that_takes_too_long_costs_only_its_process(tmp_path):
     good.write_text("fine")
 
     async def main() -> None:
-        reader = ReaderProcess(read_s_max=1.5)
+        reader = ReaderProcess()
         try:
             assert (await reader.read(request(good))).text == "fine"
             first = reader._process.pid
+            reader._read_s_max, whole = 0.2, reader._read_s_max
             assert (await reader.read(request(slow))).reason is SkipReason.TOO_SLOW
             assert not psutil.pid_exists(first)
+            reader._read_s_max = whole  # a busy machine starts the next child slowly
             assert (await reader.read(request(good))).text == "fine"
             assert reader._process.pid != first
         finally:
@@ -283,6 +287,34 @@ def test_a_file_that_kills_the_process_is_damaged_and_the_next_is_read(tmp_path)
             assert (await reader.read(request(good))).text == "fine"
         finally:
             await reader.close()
+
+    asyncio.run(main())
+
+
+def test_closing_while_the_child_starts_ends_it(tmp_path, monkeypatch):
+    (tmp_path / "good.txt").write_text("fine")
+    start, starting, go = SpawnProcess.start, threading.Event(), threading.Event()
+    made: list[SpawnProcess] = []
+
+    def slowly(process: SpawnProcess) -> None:
+        made.append(process)
+        starting.set()
+        go.wait()
+        start(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", slowly)
+
+    async def main() -> None:
+        reader = ReaderProcess()
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(reader.read(request(tmp_path / "good.txt")))
+            await asyncio.to_thread(starting.wait)
+            asyncio.get_running_loop().call_later(0.05, go.set)
+            await reader.close()
+        assert reading.result().reason is SkipReason.DAMAGED
+        assert (await reader.read(request(tmp_path / "good.txt"))).reason is SkipReason.DAMAGED
+        assert len(made) == 1
+        assert readers() == []
 
     asyncio.run(main())
 

@@ -86,7 +86,7 @@ def test_the_running_instance_adds_them(tmp_path, folder):
                 lambda engine: engine.recall(RecallQuery(text="number 17 file 17"))
             )
             assert result.pages[0].node.content == FILES["17.txt"]
-            assert result.pages[0].node.project_id == (await app.projects())[0].id
+            assert result.pages[0].node.project_id == (await app.library.projects())[0].id
             refused = await asyncio.to_thread(
                 subprocess.run,
                 command(folder, "--json", "--project", tmp_path / "none"),

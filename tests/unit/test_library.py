@@ -52,7 +52,7 @@ def left_in(folder: Path) -> list[str]:
 
 async def told(app: GrowBox, folder: Path) -> ConversationId:
     """A conversation with a call, so that checkpoints, audit log and experience know of it."""
-    project = await app.open_project(folder)
+    project = await app.library.open_project(folder)
     wish = {"path": "elstern.txt", "content": f"{SECRET}\n"}
     call = json.dumps({"name": "file_write", "arguments": wish})
     conversation = None
@@ -81,8 +81,8 @@ def test_a_deleted_conversation_is_in_no_byte_of_the_data_folder(tmp_path):
         assert report.searched
         assert report.left == ()
         assert left_in(tmp_path / "data") == []
-        assert [c.id for c in await app.conversations()] == [kept.answer.conversation_id]
-        assert await app.search("Aldermoor") == ()
+        assert [c.id for c in await app.library.conversations()] == [kept.answer.conversation_id]
+        assert await app.library.search("Aldermoor") == ()
         app.library.dismiss(conversation)
         assert app.library.forgettings() == ()
         assert (await ask(app, "and again?")).problem is None
@@ -98,7 +98,7 @@ def test_the_background_tasks_of_a_deleted_conversation_are_stopped_and_not_list
     folder.mkdir()
 
     async def start(app: GrowBox) -> ConversationId:
-        project = await app.open_project(folder)
+        project = await app.library.open_project(folder)
         wish = {"name": "task_start", "arguments": {"command": "echo Aldermoor; sleep 300"}}
         conversation = None
         request = AskRequest(text=f"call:{json.dumps(wish)}", project_id=project.id)
@@ -131,13 +131,13 @@ def test_it_can_be_taken_back(tmp_path):
         finished = await ask(app, SECRET)
         conversation = finished.answer.conversation_id
         await app.library.forget(conversation)
-        assert await app.conversations() == ()
+        assert await app.library.conversations() == ()
         assert app.library.forgettings()[0].state is ForgetState.WAITING
         assert app.library.forgettings()[0].preview.messages == 2
         await app.library.keep(conversation)
         assert app.library.forgettings() == ()
-        assert [c.id for c in await app.conversations()] == [conversation]
-        assert len(await app.search("Aldermoor")) >= 1
+        assert [c.id for c in await app.library.conversations()] == [conversation]
+        assert len(await app.library.search("Aldermoor")) >= 1
 
     run(tmp_path, body, undo_s=600)
 
@@ -148,7 +148,7 @@ def test_a_program_that_ends_during_the_undo_goes_on_at_its_next_start(tmp_path)
         await app.library.forget(finished.answer.conversation_id)
 
     async def second(app: GrowBox) -> None:
-        assert await app.conversations() == ()
+        assert await app.library.conversations() == ()
         await until(lambda: any(f.state is ForgetState.DONE for f in app.library.forgettings()))
 
     run(tmp_path, first, undo_s=600)
@@ -173,15 +173,15 @@ def test_projects_leave_the_list_and_come_back_with_their_conversations(tmp_path
     folder.mkdir()
 
     async def body(app: GrowBox) -> None:
-        project = await app.open_project(folder)
+        project = await app.library.open_project(folder)
         finished = await ask(app, "the kettle is blue", project_id=project.id)
         await app.library.remove_project(project.id)
-        assert await app.projects() == ()
+        assert await app.library.projects() == ()
         assert (await app.library.workspace(project.id)).root is None
-        assert len(await app.search("kettle")) >= 1
-        again = await app.open_project(folder)
+        assert len(await app.library.search("kettle")) >= 1
+        again = await app.library.open_project(folder)
         assert again.id == project.id
-        stored = (await app.conversations())[0]
+        stored = (await app.library.conversations())[0]
         assert (stored.id, stored.project_id) == (finished.answer.conversation_id, project.id)
         view = await app.library.project(project.id)
         assert (view.holdings.conversations, view.holdings.messages) == (1, 2)
@@ -195,7 +195,7 @@ def test_a_project_has_its_own_mode_folders_and_grants(tmp_path):
     more.mkdir()
 
     async def body(app: GrowBox) -> None:
-        project = await app.open_project(folder)
+        project = await app.library.open_project(folder)
         await app.library.add_folder(project.id, more)
         await app.library.set_mode(project.id, Mode.READ_ONLY)
         view = await app.library.project(project.id)
@@ -224,12 +224,12 @@ def test_a_conversation_moves_with_everything_said_in_it(tmp_path):
     folder.mkdir()
 
     async def body(app: GrowBox) -> None:
-        project = await app.open_project(folder)
+        project = await app.library.open_project(folder)
         finished = await ask(app, "the kettle is blue")
         conversation = finished.answer.conversation_id
         await app.library.move_conversation(conversation, project.id)
-        assert (await app.conversations())[0].project_id == project.id
-        assert {n.project_id for n in await app.messages(conversation)} == {project.id}
+        assert (await app.library.conversations())[0].project_id == project.id
+        assert {n.project_id for n in await app.library.messages(conversation)} == {project.id}
         await app.library.move_conversation(conversation, None)
         assert (await app.library.project(project.id)).holdings.conversations == 0
 

@@ -8,7 +8,9 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -39,7 +41,7 @@ def spec(how: str = "stdio", **fields: object) -> ServerSpec:
     return ServerSpec(**(given | fields))  # type: ignore[arg-type]
 
 
-def run(tmp_path: Path, body: Body, *, offline: bool = True, call_s: float = 20.0) -> list[str]:
+def run(tmp_path: Path, body: Body, *, offline: bool = True) -> list[str]:
     changes: list[str] = []
 
     async def main() -> None:
@@ -49,7 +51,7 @@ def run(tmp_path: Path, body: Body, *, offline: bool = True, call_s: float = 20.
             clock=SystemClock(),
             offline=lambda: offline,
             changed=lambda: changes.append("x"),
-            call_s=call_s,
+            call_s=20.0,
         )
         servers = McpService(parts)
         try:
@@ -163,11 +165,13 @@ def test_a_call_without_an_answer_is_given_up(tmp_path: Path) -> None:
     async def body(servers: McpService) -> None:
         await servers.put(spec(), {})
         await ask(servers, "add", a=1)
+        patient, servers._parts = servers._parts, replace(servers._parts, call_s=0.5)
         assert (await trouble(servers, "hang")).reason == "hung"
         assert servers.statuses()[0].state is ServerState.FAILED
+        servers._parts = patient  # a busy machine starts the next server slowly
         assert await ask(servers, "add", a=1) == "3"
 
-    run(tmp_path, body, call_s=1.5)
+    run(tmp_path, body)
 
 
 def test_a_server_that_dies_says_why_and_comes_back_with_pauses(
@@ -211,6 +215,27 @@ def test_a_server_that_never_gets_ready(
         if how == "crash":
             assert status.detail == "no licence found"
         assert not servers_running()
+
+    run(tmp_path, body)
+
+
+def test_why_a_server_ended_is_told_however_late_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = pipes.ServerProcess._read_errors
+
+    def late(process: pipes.ServerProcess) -> None:
+        process._process.wait()
+        threading.Event().wait(0.2)
+        read(process)
+
+    monkeypatch.setattr(pipes.ServerProcess, "_read_errors", late)
+
+    async def body(servers: McpService) -> None:
+        await servers.put(spec("crash"), {})
+        status = await servers.refresh("s")
+        assert status is not None
+        assert (status.reason, status.detail) == ("ended", "no licence found")
 
     run(tmp_path, body)
 

@@ -111,7 +111,7 @@ def test_a_turn_cancelled_before_its_first_word_leaves_no_trace_in_the_next_prom
             assert end.status is NodeStatus.CANCELLED
             assert any("DuckDB" in memory.excerpt for memory in end.memories)
             assert conversation_id is not None
-            assert len(await app.messages(conversation_id)) == 4  # truth keeps it
+            assert len(await app.library.messages(conversation_id)) == 4  # truth keeps it
             region = await app.mind.region(conversation_id)
             queue = await app.mind.queue(conversation_id)
             assert len(region.blocks) == len(queue.entries)

@@ -68,13 +68,13 @@ def _run(folder: Path, body: Callable[[GrowBox, FakeClock, QuietMachine], object
 def test_it_sleeps_when_nobody_is_there_and_the_ledger_is_empty_afterwards(tmp_path: Path) -> None:
     async def body(app: GrowBox, clock: FakeClock, _machine: QuietMachine) -> None:
         assert await owe(app) == 1
-        await app.rest.worker.tick()
+        await _tick(app)
         status = app.rest.status()
         assert (status.phase, status.coming) == (RestPhase.AWAKE, RestPhase.SLEEPING)
         assert (status.reason, status.debts) == (RestReason.DEBTS, 1)
         assert 0 < status.in_s <= 480
         clock.advance(481)
-        await app.rest.worker.tick()
+        await _tick(app)
         assert (await app.mind.ledger()).open == ()
         entries = (await app.rest.journal(JournalFilter())).entries
         assert entries
@@ -91,15 +91,15 @@ def test_input_puts_it_off_and_power_forbids_it(tmp_path: Path) -> None:
         clock.advance(470)
         app.rest.activity()
         clock.advance(20)
-        await app.rest.worker.tick()
+        await _tick(app)
         assert len((await app.mind.ledger()).open) == 1
         clock.advance(481)
         machine.battery = True
-        await app.rest.worker.tick()
+        await _tick(app)
         assert app.rest.status().reason is RestReason.POWER
         assert len((await app.mind.ledger()).open) == 1
         await app.change_setting("rest.on_battery", True)
-        await app.rest.worker.tick()
+        await _tick(app)
         assert (await app.mind.ledger()).open == ()
 
     _run(tmp_path, body)
@@ -118,7 +118,7 @@ def test_any_input_ends_a_sleep_that_nobody_asked_for(tmp_path: Path) -> None:
                     app.rest.activity()
 
         app.subscribe(listen)
-        await app.rest.worker.tick()
+        await _tick(app)
         assert RestPhase.SLEEPING in seen
         debts = (await app.mind.ledger()).open
         assert debts
@@ -170,7 +170,7 @@ def test_off_is_off(tmp_path: Path) -> None:
         await owe(app)
         await app.change_setting("rest.enabled", False)
         clock.advance(10_000)
-        await app.rest.worker.tick()
+        await _tick(app)
         assert app.rest.status().reason is RestReason.OFF
         assert len((await app.mind.ledger()).open) == 1
         nap = await app.rest.nap()

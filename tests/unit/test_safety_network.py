@@ -37,6 +37,8 @@ def test_the_user_may_allow(target: str) -> None:
         ("http://[fe80::1]", "local"), ("http://[fe80::1%25eth0]", "local"), ("http://[fc00::1]", "local"),
         ("http://[fd00:ec2::254]", "local"), ("http://[64:ff9b::7f00:1]", "local"), ("http://[2002:7f00:1::]", "local"),
         ("http://[64:ff9b:1::1]", "local"), ("http://[ff02::1]", "local"), ("http://[2001:db8::1]", "local"),
+        ("http://[fec0::1]", "local"), ("http://[::ffff:0:127.0.0.1]", "local"), ("http://[4000::1]", "local"), ("http://[3fff::1]", "local"),
+        ("http://app.svc", "local"), ("http://fritz.box", "local"),
         ("http://１２７.０.０.１", "local"), ("http://127。0。0。1", "local"), ("http://127｡0．0.1", "local"), ("http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ", "local"),
         ("http://127.0.0.1.nip.io", "local"), ("http://localtest.me", "local"),
         ("http://user:pw@example.com", "credentials"), ("http://example.com@127.0.0.1", "credentials"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from growbox_app.executors.base import FileChange, Plan, Risk, Workspace
-from growbox_app.safety.disk import RealDisk
+from growbox_app.safety.disk import PATTERNS_MAX, RealDisk
 from growbox_app.safety.policy import decide
 from growbox_app.safety.values import Decision, Grant, GrantKind, Mode, PlannedCall, Rules, Verdict
 from tests.unit.safety_world import SafetyWorld, build_world, write_change
@@ -371,3 +372,87 @@ def test_composition_does_not_count_on_macos() -> None:
 
 def test_sed_in_place_is_another_command_on_macos(world: SafetyWorld) -> None:
     assert world.shell("sed -i 's/a/b/' a.py", platform="darwin").verdict is Verdict.ASK
+
+
+# -- what a grant does not reach ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["ls ..", "ls ~", "find / -name x"])
+def test_a_grant_for_a_folder_around_the_project_is_none_for_changes_in_it(
+    world: SafetyWorld, command: str
+) -> None:
+    offered = world.shell(command).path_grants
+    assert offered
+    assert world.shell(command, Mode.AUTO, *offered).verdict is Verdict.ALLOW
+    assert world.shell("cat ../other/x.txt", Mode.AUTO, *offered).verdict is Verdict.ALLOW
+    for change in ("rm a.py", "touch .vscode/tasks.json"):
+        assert world.shell(change, Mode.MANUAL, *offered).verdict is Verdict.ASK
+
+
+def test_what_runs_by_itself_is_granted_only_by_its_own_name(world: SafetyWorld) -> None:
+    folder = world.shell("mkdir -p .", Mode.MANUAL).path_grants
+    assert folder == (path_grant(world.root),)
+    assert world.shell("touch src/x", Mode.MANUAL, *folder).verdict is Verdict.ALLOW
+    asked = world.shell("touch .vscode/x", Mode.AUTO, *folder)
+    assert outcome(asked) == ("ask", "runs_by_itself")
+    assert world.shell("touch .vscode/x", Mode.AUTO, *asked.path_grants).verdict is Verdict.ALLOW
+    assert world.shell("touch .vscode/y", Mode.AUTO, *asked.path_grants).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize("name", ["a\0b", "half \ud800"])
+def test_a_name_that_no_file_can_have_is_denied(world: SafetyWorld, name: str) -> None:
+    for plan in (write_change(world.root / name), Plan(reads=(world.root / name,))):
+        assert world.judge(plan, risk=Risk.REVERSIBLE).verdict is Verdict.DENY
+
+
+# -- wearing out the judge ------------------------------------------------------------------------
+
+
+class Counting(RealDisk):
+    """How often the long questions were asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def any_below(self, folder: str, wanted: Callable[[str], bool]) -> bool | None:
+        self.asked += 1
+        return super().any_below(folder, wanted)
+
+    def matches(self, folder: str, pattern: str) -> tuple[str, ...] | None:
+        self.asked += 1
+        return super().matches(folder, pattern)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "grep -r x " + "src " * 1_000,
+        "grep -r x src;" * 500,
+        "cp -r " + "src " * 1_000 + "t",
+        "ls " + "*/* " * 1_000,
+        "ls " + " ".join(f"*/*/x{number}?" for number in range(500)),
+    ],
+)
+def test_the_disk_is_not_searched_again_and_again(world: SafetyWorld, command: str) -> None:
+    disk = Counting()
+    world.shell(command, disk=disk)
+    assert disk.asked <= PATTERNS_MAX
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd a;cd b;cd c;cd d;" + "> x " * 1_500,
+        "cd a;cd b;cd c;cd d;" + "eval 'rm x y z w';" * 400,
+        "cd a;cd b;eval 'cd c;cd d;eval \"" + "rm /x " * 1_200 + "\"'",
+        "env " * 1_900 + "rm a.py",
+        "xargs 'a b' " * 600,
+        "find . -exec " * 600 + "rm a.py",
+    ],
+)
+def test_a_command_made_to_take_long_is_denied(world: SafetyWorld, command: str) -> None:
+    assert world.shell(command).verdict is Verdict.DENY
+
+
+def test_blanks_before_a_backslash_do_not_take_for_ever(world: SafetyWorld) -> None:
+    assert world.shell("cat" + " " * 5_000 + "\\ x").verdict is Verdict.ASK

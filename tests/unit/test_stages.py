@@ -9,8 +9,10 @@ import pytest
 from growbox_app.agent.guide import hints
 from growbox_app.agent.kinds import Kind, kind_of, understood
 from growbox_app.agent.protocol import ToolCall
-from growbox_app.agent.stages import CHECKS_MAX, Stage, Work, begin
+from growbox_app.agent.stages import WORKS, begin
 from growbox_app.agent.survey import PYTHON, Survey, survey
+from growbox_app.agent.works.work import Stage, Work
+from growbox_app.agent.works.writing import CHECKS_MAX
 from growbox_app.executors.syntax import BROKEN
 
 FILES = ("README.md", "pkg/__init__.py", "pkg/area.py", "pkg/units.py", "tests/test_area.py")
@@ -241,12 +243,8 @@ def test_the_model_may_ask_when_it_gets_nowhere() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_each_step_has_a_sentence(language: str) -> None:
-    """Whatever the machine may say next is written in both languages, with the fields that it gives."""
+    """Whatever the machine may say next is written in both languages."""
     said = hints(language)
-    work = work_on("Rename a_b to c_d")
-    fields = work.hint()[1]
-    for key, text in said.items():
-        assert text.format(**fields), key
     for outcome in ("done", "failed", "denied", "refused"):
         assert f"run_{outcome}_opening" in said
     for kind in Kind:
@@ -259,6 +257,37 @@ def test_each_step_has_a_sentence(language: str) -> None:
         assert f"{kind}_edit" in said
         assert f"{kind}_again" in said
     assert set(said) == set(hints("en"))
+
+
+def test_each_kind_has_its_stages() -> None:
+    assert WORKS.keys() == set(Kind) - {Kind.OTHER}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Where is `to_metres` defined?", Kind.FIND),
+        ("Why is the worker dying?", Kind.EXPLAIN),
+        ("Give me an overview of this repo", Kind.SUMMARISE),
+        ("Run `make all`", Kind.RUN),
+        ("Rename a_b to c_d", Kind.RENAME),
+        ("Set the area in area.py to 4", Kind.CHANGE),
+        ("Write a script tools/count.py that counts", Kind.SCRIPT),
+        ("Fix the failing test", Kind.FIX),
+        ("Add a function `volume` to pkg/units.py", Kind.ADD),
+    ],
+)
+def test_each_sentence_has_its_fields(language: str, text: str, kind: Kind) -> None:
+    """A sentence names only what the kind gives that it is of; one of no kind what each of them gives."""
+    work = work_on(text)
+    known_calls(work)
+    ran(work, "make all", ok=True)
+    assert work.request.kind is kind
+    fields = work.hint()[1]
+    of_others = tuple(f"{other}_" for other in WORKS if other is not kind)
+    for key, sentence in hints(language).items():
+        assert key.startswith(of_others) or sentence.format(**fields), key
 
 
 def test_a_change_that_broke_the_file_is_mended_before_anything_else() -> None:

@@ -53,7 +53,7 @@ async def call(
     asked: list[Approval] | None = None,
 ) -> tuple[ToolCalled | None, ConversationId]:
     wish = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
-    found = await app.open_project(project) if project else None
+    found = await app.library.open_project(project) if project else None
     events: list[TurnEvent] = []
     request = AskRequest(
         text=f"call:{wish}",
@@ -67,7 +67,7 @@ async def call(
             asked.append(event.approval)
             app.answer_approval(ApprovalAnswer(id=event.approval.id, allowed=True))
     done = [event for event in events if isinstance(event, ToolCalled)]
-    conversation = (await app.conversations())[0].id
+    conversation = (await app.library.conversations())[0].id
     return done[0] if done else None, conversation
 
 

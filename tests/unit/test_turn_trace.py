@@ -66,8 +66,8 @@ def ended_call(call_id: int) -> ToolCalled:
 
 
 async def stored(app: GrowBox) -> tuple[ToolCalled | ApprovalEnded | Problem, ...]:
-    (conversation,) = await app.conversations()
-    return app.calls_of((await app.messages(conversation.id))[-1])
+    (conversation,) = await app.library.conversations()
+    return app.calls_of((await app.library.messages(conversation.id))[-1])
 
 
 def test_a_trace_from_before_has_calls_and_no_approvals() -> None:
@@ -112,7 +112,7 @@ def test_what_the_user_said_is_stored_as_it_was_told(tmp_path: Path, project: Pa
 
 def test_a_yes_is_stored_before_anything_runs(tmp_path: Path, project: Path) -> None:
     async def body(app: GrowBox) -> None:
-        opened = await app.open_project(project)
+        opened = await app.library.open_project(project)
         wish = json.dumps({"name": "file_edit", "arguments": EDIT})
         seen: list[str] = []
         async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=opened.id)):
@@ -145,7 +145,7 @@ def test_a_face_that_goes_away_while_it_is_asked_leaves_nothing_open(
     tmp_path: Path, project: Path
 ) -> None:
     async def body(app: GrowBox) -> None:
-        opened = await app.open_project(project)
+        opened = await app.library.open_project(project)
         wish = json.dumps({"name": "file_edit", "arguments": EDIT})
         events = app.ask(AskRequest(text=f"call:{wish}", project_id=opened.id))
         async with contextlib.aclosing(events):
@@ -161,7 +161,7 @@ def test_a_face_that_goes_away_while_it_is_asked_leaves_nothing_open(
 
 def test_a_question_that_was_cut_off_can_be_asked_again(tmp_path: Path, project: Path) -> None:
     async def body(app: GrowBox) -> None:
-        opened = await app.open_project(project)
+        opened = await app.library.open_project(project)
         wish = json.dumps({"name": "file_edit", "arguments": EDIT})
         asking = asyncio.Event()
 
@@ -174,8 +174,8 @@ def test_a_question_that_was_cut_off_can_be_asked_again(tmp_path: Path, project:
             group.create_task(ask())
             await asking.wait()
             await app.stop()
-        (conversation,) = await app.conversations()
-        answer = (await app.messages(conversation.id))[-1]
+        (conversation,) = await app.library.conversations()
+        answer = (await app.library.messages(conversation.id))[-1]
         assert answer.status is NodeStatus.CANCELLED
         assert [kept.by for kept in app.calls_of(answer) if isinstance(kept, ApprovalEnded)] == [
             "stop"
@@ -198,7 +198,7 @@ CUT = f"echo half > a.txt; touch there; {GO}"
 
 async def shell(app: GrowBox, folder: Path, command: str, events: list[TurnEvent]) -> None:
     """A turn whose model runs a command, to which the user says yes."""
-    opened = await app.open_project(folder)
+    opened = await app.library.open_project(folder)
     wish = json.dumps({"name": "shell", "arguments": {"command": command}}, ensure_ascii=False)
     async for event in app.ask(AskRequest(text=f"call:{wish}", project_id=opened.id)):
         events.append(event)
@@ -285,7 +285,7 @@ def test_the_model_is_told_once_what_was_broken_off(
             group.create_task(shell(app, project, command, []))
             await until_there(project)
             await app.stop()
-        (conversation,) = await app.conversations()
+        (conversation,) = await app.library.conversations()
         assert await told(app, conversation.id) == []
         await ask(app, "and now", conversation.id, project_id=conversation.project_id)
         (block,) = await told(app, conversation.id)
@@ -342,13 +342,13 @@ def test_a_call_under_which_the_turn_failed_is_told_as_it_is_stored(
 
 async def deed_of(app: GrowBox, folder: Path, wish: ToolCall, store: Store) -> Deed:
     """A call that needs no consent, outside of any turn."""
-    opened = await app.open_project(folder)
+    opened = await app.library.open_project(folder)
     scene = CallContext(
         conversation_id=ConversationId("c"),
         project_id=opened.id,
         exclude=frozenset(),
         resident=frozenset(),
-        workspace=await app._library.workspace(opened.id),
+        workspace=await app.library.workspace(opened.id),
     )
     registry = app._registry().for_window(16384, in_project=True)
     return Deed(id=1, call=wish, registry=registry, scene=scene, answer_id=NodeId("n"), store=store)

@@ -72,7 +72,7 @@ def test_a_turn_is_stored_streamed_and_resident(tmp_path: Path) -> None:
         end = finished(events)
         assert end.status is NodeStatus.COMPLETE
         assert shown(events) == end.answer.content == "scripted answer: hello 世界 there"
-        stored = await app.messages(accepted.conversation.id)
+        stored = await app.library.messages(accepted.conversation.id)
         assert [node.content for node in stored] == ["hello 世界 there", end.answer.content]
         region = await app.mind.region(accepted.conversation.id)
         assert [b.block.kind for b in region.blocks] == [BlockKind.USER, BlockKind.ASSISTANT]
@@ -115,7 +115,7 @@ def test_stop_keeps_what_was_written(tmp_path: Path) -> None:
         end = finished(events)
         assert end.status is NodeStatus.CANCELLED
         assert "scripted answer:".startswith(end.answer.content[:16].strip())
-        stored = await app.messages(ConversationId(str(end.answer.conversation_id)))
+        stored = await app.library.messages(ConversationId(str(end.answer.conversation_id)))
         assert stored[-1].content == end.answer.content
         assert stored[-1].status is NodeStatus.CANCELLED
 
@@ -228,7 +228,7 @@ def test_a_question_without_words_is_refused_before_anything_is_stored(
         with pytest.raises(ProblemError) as caught:
             await turn(app, text)
         assert caught.value.problem.code is ProblemCode.EMPTY_QUESTION
-        assert await app.conversations() == ()
+        assert await app.library.conversations() == ()
 
     run(tmp_path, body)
 
@@ -274,9 +274,9 @@ def test_a_megabyte_becomes_an_attachment_and_is_found(tmp_path: Path) -> None:
         events = [event async for event in app.ask(request)]
         end = finished(events)
         assert end.status is NodeStatus.COMPLETE
-        found = [await app.node(memory.node_id) for memory in end.memories]
+        found = [await app.mind.node(memory.node_id) for memory in end.memories]
         assert any(page and "zebra-seventeen" in page.content for page in found)
-        node = await app.node(attachment.node_id)
+        node = await app.mind.node(attachment.node_id)
         assert node is not None
         assert node.content == text
 
@@ -297,7 +297,7 @@ def test_many_turns_and_long_questions_never_overflow(tmp_path: Path, context_to
             assert region.used_tokens <= region.window_tokens
             assert end.stats.prompt_tokens + region.reserve_tokens <= region.window_tokens
         assert conversation_id is not None
-        assert len(await app.messages(conversation_id)) == 24
+        assert len(await app.library.messages(conversation_id)) == 24
 
     run(tmp_path, body, context_tokens=context_tokens)
 
@@ -352,7 +352,7 @@ def test_a_question_that_cannot_be_stored_leaves_nothing_behind(
         with pytest.raises(ProblemError) as caught:
             await turn(app, "hello there")
         assert caught.value.problem.code is ProblemCode.DISK_FULL
-        assert await app.conversations() == ()
+        assert await app.library.conversations() == ()
 
     run(tmp_path, body)
 
@@ -387,7 +387,7 @@ def test_a_request_beside_a_question_does_not_drown_it_and_is_no_evidence(tmp_pa
         found = [memory.excerpt for memory in finished(await turn(app, asked)).memories]
         assert fact in found
         assert mixed.answer.reply_to is not None
-        echo = await app.node(mixed.answer.reply_to)
+        echo = await app.mind.node(mixed.answer.reply_to)
         assert echo is not None
         assert echo.content not in found or found.index(fact) < found.index(echo.content)
 

@@ -95,12 +95,12 @@ def test_a_new_conversation_of_a_project_starts_from_its_own_system_image(tmp_pa
     folder.mkdir()
 
     async def first(app: GrowBox) -> None:
-        await app.open_project(folder)
+        await app.library.open_project(folder)
         await talk(app, "The harbour has nine cranes.")
         assert len(images(tmp_path)[1]) == 4  # English and Chinese, in a project and in none
 
     async def second(app: GrowBox) -> None:
-        project = await app.open_project(folder)
+        project = await app.library.open_project(folder)
         app.prepare(None, project_id=project.id)
         assert await app.prepared(SECONDS)
         end = await ask(app, "Which crane is the tallest?", project_id=project.id)
