@@ -16,6 +16,7 @@ from pathlib import Path
 
 from growbox_app.agent import stages, survey
 from growbox_app.agent.deep_search import cites_the_past
+from growbox_app.agent.drafts import Draft
 from growbox_app.agent.hands import Deed
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.agent.works.work import Move, Work
@@ -66,6 +67,15 @@ class Guide:
     def next_call(self) -> ToolCall | None:
         """The call that follows by rule."""
         return self._work.next_call() if self._work is not None else None
+
+    @property
+    def language(self) -> str:
+        """The prompt's language."""
+        return self._language
+
+    def next_draft(self) -> Draft | None:
+        """Code that is to be written in a prompt of its own."""
+        return self._work.next_draft() if self._work is not None else None
 
     @property
     def hint(self) -> str:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from growbox_app.agent import prompts
+from growbox_app.agent import drafts, prompts
 from growbox_app.agent.chat_model import Ask, Cancelled, ChatModel, unless
 from growbox_app.agent.context import ATTACHED, CITED, ContextAssembler, Window, resumable
 from growbox_app.agent.deep_search import DeepSearches, advanced, cites_the_past
+from growbox_app.agent.drafts import Draft
 from growbox_app.agent.guide import ANSWER_NOW, NO_CALL, Guide, guide_for, told
 from growbox_app.agent.hands import Deed, Hands
 from growbox_app.agent.kinds import object_of
@@ -300,16 +301,26 @@ class AgentLoop:
     async def _known_calls(
         self, turn: Turn, context: ContextAssembler, guide: Guide
     ) -> AsyncGenerator[TurnEvent, None]:
-        """Makes the calls that follow by rule, then says what comes next."""
-        while (call := guide.next_call()) is not None:
-            if call.name not in context.window.tools.names:
+        """Makes the calls that follow by rule, and those that come of drafts, then says what comes next."""
+        while (step := guide.next_call() or self._next_draft(guide)) is not None:
+            drafted = isinstance(step, Draft)
+            if isinstance(step, Draft):
+                yield PhaseChanged(phase=Phase.WRITING)
+                writing = drafts.write(self._parts.engine, step, guide.language)
+                call = await unless(turn.cancelled, writing)
+            else:
+                call = step
+            if call is None or call.name not in context.window.tools.names:
                 continue
-            events = self._run_tool(turn, context, call, by_rule=True)
+            events = self._run_tool(turn, context, call, by_rule=True, drafted=drafted)
             async with contextlib.aclosing(events):
                 async for event in events:
                     yield event
         if guide.hint:
             await context.add_hint(turn.question, guide.hint)
+
+    def _next_draft(self, guide: Guide) -> Draft | None:
+        return guide.next_draft() if self._parts.constrained else None
 
     def _rounds_max(self, turn: Turn) -> int:
         if turn.conversation.project_id is None:
@@ -514,7 +525,13 @@ class AgentLoop:
         )
 
     async def _run_tool(
-        self, turn: Turn, context: ContextAssembler, call: ToolCall, *, by_rule: bool = False
+        self,
+        turn: Turn,
+        context: ContextAssembler,
+        call: ToolCall,
+        *,
+        by_rule: bool = False,
+        drafted: bool = False,
     ) -> AsyncGenerator[TurnEvent, None]:
         yield PhaseChanged(phase=Phase.TOOL, detail=call.name)
         if not by_rule:
@@ -539,7 +556,7 @@ class AgentLoop:
             if deed.checkpoint:
                 turn.calls.clear()  # the world has changed: what was looked at may be looked at again
             if turn.guide is not None:
-                await turn.guide.took(deed, by_rule=by_rule)
+                await turn.guide.took(deed, by_rule=by_rule and not drafted)
         name = told(call) if by_rule else call.name
         entered = await context.add_tool_result(turn.question, name, result)
         turn.pages += entered

@@ -26,6 +26,9 @@ _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 _TRACED = re.compile(r'^(?:\s+File "[^"\n]+", line \d+.*\n\s+|>\s+)(\S.*)$', re.MULTILINE)
 _PLACE = re.compile(r'File "([^"\n]+)", line (\d+)|([\w./\\-]+\.\w{1,5}):(\d+)')
 _WORD = re.compile(r"\w+|[^\w\s]")
+_FUNCTION = re.compile(r"\s*(?:async\s+)?def (\w+)\(.*:\s*$")
+_DOCUMENTED = re.compile(r'''"""[^"]*"""|\'\'\'[^\']*\'\'\'|"[^"]*"|\'[^\']*\'''')
+_ASSERTS = re.compile(r"assert|expect", re.IGNORECASE)
 _ARROW = " → "
 _VALUE = re.compile(r"(?<![\w.])\d[\w.:%]*\w|(?<![\w.])\d")
 _LATIN = re.compile(r"[A-Za-z0-9][\w.:%+-]*\w|[0-9]", re.ASCII)
@@ -75,7 +78,7 @@ def own_beginning(text: str, line: str, *, words: int) -> str:
 def asserted(failure: str) -> str:
     """What a test wants, in what `failed_at` tells; empty where it does not tell that."""
     code, arrow, _ = failure.partition(_ARROW)
-    return code if arrow and re.search(r"assert|expect", code, re.IGNORECASE) else ""
+    return code if arrow and _ASSERTS.search(code) else ""
 
 
 def tally(text: str) -> tuple[int, int]:
@@ -119,6 +122,34 @@ def body_of(names: Collection[str], lines: Sequence[str]) -> frozenset[int]:
         for start in (at for at, line in enumerate(lines) if defined.search(line)):
             found |= {start, *_deeper(lines, start)}
     return frozenset(found)
+
+
+def whole_of(names: Collection[str], lines: Sequence[str]) -> tuple[int, int] | None:
+    """First line, and the one behind the last, of the one Python function among these names; None where there are several, or none."""
+    starts = [
+        at
+        for at, line in enumerate(lines)
+        if (found := _FUNCTION.match(line)) is not None and found.group(1) in names
+    ]
+    if len(starts) != 1:
+        return None
+    inside = [at for at in _deeper(lines, starts[0]) if lines[at].strip()]
+    return (starts[0], inside[-1] + 1) if inside else None
+
+
+def head_of(lines: Sequence[str]) -> str:
+    """What of a function stands before its first statement: its name, a line that documents it, and the indentation of what follows."""
+    documented = len(lines) > 2 and _DOCUMENTED.fullmatch(lines[1].strip()) is not None
+    head, first = lines[: 1 + documented], lines[1 + documented]
+    return "\n".join([*head, first[: _depth(first)]])
+
+
+def checks_of(names: Collection[str], text: str) -> list[str]:
+    """The lines of a test that say what is to come of a call of one of these names."""
+    wanted = {name for name in names if not _ASSERTS.search(name)}
+    lines = (line.strip() for line in text.split("\n"))
+    found = [s for s in lines if _ASSERTS.search(s) and not wanted.isdisjoint(_CALLED.findall(s))]
+    return [line.removeprefix("self.") for line in found]
 
 
 def _deeper(lines: Sequence[str], start: int) -> Iterator[int]:

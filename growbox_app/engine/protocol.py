@@ -115,12 +115,13 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True, tag="judge"):
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True, tag="write"):
-    """Writes a short text in the background context, greedily and by a grammar (GBNF, rule `root`) from its first token on."""
+    """Writes a short text in the background context, by a grammar (GBNF, rule `root`) from its first token on; greedily at temperature 0."""
 
     id: int
     messages: tuple[Message, ...]
     max_tokens: int
     grammar: str
+    temperature: float = 0.0
 
 
 class SaveKv(msgspec.Struct, frozen=True, kw_only=True, tag="save_kv"):

@@ -40,7 +40,7 @@ def _attempt(model: ChatModel, request: p.Write) -> p.DoneWrite | None:
         messages=request.messages,
         date=_DATE,
         max_tokens=request.max_tokens,
-        temperature=0.0,
+        temperature=request.temperature,
         top_p=1.0,
         seed=0,
         grammar=request.grammar,

@@ -20,6 +20,8 @@ from growbox_app.executors.base import Executor, Parameter
 
 TRIGGER = "<tool_call>"
 CLOSER = "</tool_call>"
+FEW_LINES = 4
+"""Lines behind the first of a short text in a block."""
 OTHER_CHARACTERS_MAX = 3_000
 """Text of lines of which a grammar can say "something else than this"; it takes a rule for each character."""
 LITERAL_CHARACTERS_MAX = 60_000
@@ -33,7 +35,7 @@ class Narrowing:
     `tools`: only these (None: all). `paths`: for a tool the only files it may name. `passages`: for a file the lines that file_edit may take
     for `old`, with the numbers (from 0) of lines where it may begin. `tried`: for a tool and a parameter of it the texts that are not
     written again, with or without blanks behind them; `begins`: for a tool and a parameter how its text begins. `optional`: the only optional
-    parameters that are offered (None: all); `fixed`: parameters whose value is settled, as JSON. `must_call`: the grammar begins with the
+    parameters that are offered (None: all); `fixed`: parameters whose value is settled, as JSON. `few_lines`: a text that begins in a block is a short one. `must_call`: the grammar begins with the
     answer, after a thought of at most `thought` characters that begins with `opening`; otherwise it waits for the trigger.
     """
 
@@ -45,6 +47,7 @@ class Narrowing:
     optional: frozenset[str] | None = None
     fixed: Mapping[str, str] = field(default_factory=dict)
     must_call: bool = False
+    few_lines: bool = False
     thought: int = 120
     opening: str = ""
 
@@ -137,7 +140,7 @@ def _written(executor: Executor, narrowed: Narrowing) -> tuple[Mapping[str, str]
         values[name] = f"{_inner_quoted(opening)} {rule}"
         firsts = [line.group() for text in texts if (line := _FIRST_LINE.match(text))]
         # What follows a given opening is the text's own: it goes another way at once, instead of only in its last word.
-        rest = "block" if in_block(opening) else "code"
+        rest = ("few" if narrowed.few_lines else "block") if in_block(opening) else "code"
         own = _none_of(rule, (), beginnings=firsts, rest=rest)
         rules += own if opening else _none_of(rule, texts)
     return values, rules
@@ -362,15 +365,16 @@ _SPECIAL = r"""\"'#()\[\]{}\\<"""
 """In a class: what is more than itself in code."""
 _PIECES = {"quoted": "\"'", "group": "([{", "comment": "#"}
 _OPENERS = frozenset("".join(_PIECES.values()) + ")]}")
-_HALF = {"code": "rest", "block": "inside"}
+_HALF = {"code": "rest", "block": "inside", "few": "inside"}
 """What is left of these rules inside a string or bracket that was opened before them."""
 
 
 def _code() -> tuple[str, ...]:
-    """Python inside a JSON string with every string and bracket closed: `code`, and `block`, which stays indented and does not end open."""
+    """Python inside a JSON string with every string and bracket closed: `code`, `block`, which stays indented and does not end open, and `few` lines of one."""
     return (
         r'code ::= held comment? "\""',
         r'block ::= (indent | piece)* (last | quoted | group) comment? lines "\""',
+        rf'few ::= piece* comment? ("\\" "n" "    " piece+ comment?){{0,{FEW_LINES}}} lines "\""',
         r'indent ::= comment? ("\\" "n"){1,4} "    "',
         rf"last ::= [^ ,:={_SPECIAL}\x00-\x1f]",
         rf'piece ::= [^{_SPECIAL}\x00-\x1f] | "\\" [/t] | quoted | group | "<" less-0',

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from growbox_app.agent import drafts
+from growbox_app.agent.drafts import Draft
 from growbox_app.agent.guide import echoes
 from growbox_app.agent.protocol import parse_tool_call
 from growbox_app.executors.answer_grammar import answer_grammar
 from growbox_app.executors.base import Executor
 from growbox_app.executors.call_grammar import (
+    FEW_LINES,
     Narrowing,
     Passages,
     call_grammar,
@@ -254,6 +257,42 @@ class TestGrammar:
             "x",
         ):
             assert not written(rest), rest
+
+    def test_a_short_text_in_a_block_has_a_few_lines(self, vocabulary: Any) -> None:
+        opening = "class T:\n    def test(self):\n        self.assert"
+        narrowed = Narrowing(begins={"file_edit": {"new": opening}}, few_lines=True)
+        grammar = call_grammar(EXECUTORS, narrowed)
+
+        def written(rest: str) -> bool:
+            text = call("file_edit", path="a.py", old="x", new=opening + rest)
+            return accepts(vocabulary, grammar, text)
+
+        more = "\n        self.assertEqual(f(1), '一')"
+        assert written("True(f(2))")
+        assert written("True(f(2))  # two" + more * FEW_LINES + "\n")
+        assert written("Equal(\n            f(2), [\n                2])" + more)
+        assert not written("True(f(2))" + more * (FEW_LINES + 1))
+        for rest in ("True(f(2)", "True(f(2))\n\n\nclass U:", "True(f(2))\nx = 1", "Equal('a"):
+            assert not written(rest), rest
+
+    def test_a_draft_is_the_function_that_was_asked_for(self, vocabulary: Any) -> None:
+        code = '    def size(self):\n        """Its `size`."""\n        return 1'
+        draft = Draft(path="a.py", code=code, begins=code.removesuffix("return 1"), checks=())
+        grammar = drafts.grammar(draft)
+
+        def written(code: str) -> bool:
+            return accepts(vocabulary, grammar, f"```python\n{code}\n```")
+
+        head = 'def size(self):\n    """Its `size`."""\n    '
+        assert written(head + "return 2")
+        assert written(head + "x = '大小'\n\n    for y in x:\n        z(y)\n    return x")
+        for wrong in (
+            "def other(self):\n    return 2",
+            head + "return 2\n\nprint(1)",
+            head + "return `2`",
+            head,
+        ):
+            assert not written(wrong), wrong
 
     def test_code_is_whole_in_its_strings_and_brackets(self, vocabulary: Any) -> None:
         opening, tried = "import csv\n\n", "x = 1\ny"

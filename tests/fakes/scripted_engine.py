@@ -63,6 +63,9 @@ def tokens_of(text: str) -> int:
     return -(-len(text) // 3)
 
 
+_MEANT = re.compile(r"```python\n((?:.*\n)*? +)return .*# meant: (.*)\n```")
+
+
 def rendered(messages: Sequence[p.Message], *, generate: bool) -> list[str]:
     """Tokens of a conversation; their number is what `DoneLoad`'s overheads say."""
     tokens = ["<begin>", "<system>"]
@@ -212,7 +215,11 @@ class ScriptedBackend:
             breathe()
 
     def _write(self, request: p.Write, breathe: Callable[[], None]) -> p.DoneWrite:
-        """The last passage's words, in every field of the grammar."""
+        """The last passage's words, in every field of the grammar; code as it is meant, where it says that."""
+        meant = _MEANT.search("".join(request.messages[-1].parts))
+        if meant:
+            code = f"{meant.group(1)}{meant.group(2)}"
+            return p.DoneWrite(id=request.id, text=f"```python\n{code}\n```", complete=True)
         passage = request.messages[-1].parts[-2]
         chats = self._chats
         breathe()

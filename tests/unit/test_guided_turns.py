@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,15 @@ def project(tmp_path: Path) -> Path:
 
 
 def turn(
-    tmp_path: Path, project: Path, text: str, *, allowed: bool = True, **options: object
+    tmp_path: Path,
+    project: Path,
+    text: str,
+    *,
+    allowed: bool = True,
+    denied: Collection[str] = (),
+    **options: object,
 ) -> list[TurnEvent]:
-    """The events of one turn in the project; every consent is answered the same way."""
+    """The events of one turn in the project; every consent is answered the same way, but for the `denied` tools."""
     events: list[TurnEvent] = []
 
     async def body(app: GrowBox) -> None:
@@ -43,7 +50,8 @@ def turn(
         async for event in app.ask(AskRequest(text=text, project_id=opened.id)):
             events.append(event)
             if isinstance(event, ApprovalAsked):
-                app.answer_approval(ApprovalAnswer(id=event.approval.id, allowed=allowed))
+                agreed = allowed and event.approval.executor not in denied
+                app.answer_approval(ApprovalAnswer(id=event.approval.id, allowed=agreed))
 
     run_application(lambda: scripted(tmp_path, **options), body, {"models.context_tokens": 16384})
     return events

@@ -10,17 +10,21 @@ from pathlib import PurePosixPath
 from typing_extensions import override
 
 from growbox_app.agent.attempts import CHANGES
+from growbox_app.agent.drafts import Draft
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.agent.readings import (
     asserted,
     body_of,
     called_in,
     case_begins,
+    checks_of,
     failed_at,
+    head_of,
     is_better,
     is_comment,
     places_in,
     tally,
+    whole_of,
 )
 from growbox_app.agent.survey import is_test
 from growbox_app.agent.works.work import (
@@ -35,6 +39,8 @@ from growbox_app.agent.works.writing import Writing, likeliest
 from growbox_app.executors.call_grammar import Passages
 from growbox_app.executors.syntax import BROKEN
 
+DRAFTS_MAX = 3
+DRAFTED_LINES_MAX, DRAFTED_CHECKS_MAX = 40, 8
 _DEFINES = re.compile(r"\s*(?:async\s+)?(?:def|class|function|func|fn)\b")
 
 
@@ -107,6 +113,7 @@ class Tested(Writing):
             return
         (call, path, before), self._last = self._last, None
         self._vain = call.arguments.get("new", "")
+        self._made.clear()
         self._attempts.took_back(call, path)
         self._queue.clear()
         self._call("file_write", path=path, content=before)
@@ -135,6 +142,7 @@ class Fix(Tested):
 
     _first_failure: str = ""
     _suspects: frozenset[str] = frozenset()
+    _drafts: int = 0
 
     @override
     def _open(self) -> None:
@@ -147,6 +155,39 @@ class Fix(Tested):
         super()._came(call, ok=ok, text=text)
         if call.name == "shell":
             self._first_failure = self._first_failure or self._failure
+        elif call.name == "file_edit" and not ok:
+            self._drafts = DRAFTS_MAX  # the user, or the policy, said no
+
+    # -- the function that fails, in a prompt of its own ------------------------------------------
+    @override
+    def next_draft(self) -> Draft | None:
+        if self.stage is not Stage.EDIT or self._drafts >= DRAFTS_MAX:
+            return None
+        files = [path for path in self._editable() if path.endswith(".py") and not is_test(path)]
+        found = [draft for path in files if (draft := self._draft(path)) is not None]
+        if len(found) != 1:
+            return None
+        self._drafts += 1
+        return found[0]
+
+    def _draft(self, path: str) -> Draft | None:
+        lines = self._texts[path].split("\n")
+        place = whole_of(self._suspects, lines)
+        if place is None or place[1] - place[0] > DRAFTED_LINES_MAX:
+            return None
+        lines = lines[slice(*place)]
+        tests = (text for test, text in self._texts.items() if is_test(test))
+        checks = [check for text in tests for check in checks_of(self._suspects, text)]
+        code = "\n".join(lines)
+        tried = [self._vain] if self._taken_back and self._vain.startswith(lines[0]) else []
+        return Draft(
+            path=path,
+            code=code,
+            begins=head_of(lines),
+            checks=checks[:DRAFTED_CHECKS_MAX],
+            tried=tried or ([code] if self._drafts else []),
+            failure=self._failure if self._drafts else "",
+        )
 
     @override
     def _failure_in(self, call: ToolCall, text: str) -> str:
@@ -195,6 +236,11 @@ class Fix(Tested):
     def _fields(self) -> dict[str, str]:
         first = self._first_failure or self.request.text[:WISH_CHARACTERS_MAX]
         return super()._fields() | {"first": first, "wanted": self._wanted() or first}
+
+    @override
+    def _last_sentence(self) -> str:
+        sentence = super()._last_sentence()
+        return "done_change" if sentence == "done" and any(self._made) else sentence
 
     def _wanted(self) -> str:
         """What has to be right: where it failed at first, and where it does since."""

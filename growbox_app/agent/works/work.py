@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from growbox_app.agent.attempts import CHANGES, Attempts
+from growbox_app.agent.drafts import Draft
 from growbox_app.agent.kinds import Request
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.agent.readings import FAILURE_CHARACTERS_MAX, decisive, printed
@@ -103,6 +104,10 @@ class Work:
     def next_call(self) -> ToolCall | None:
         """The call that follows by rule, if one does."""
         return self._queue.popleft() if self._queue else None
+
+    def next_draft(self) -> Draft | None:
+        """Code that is to be written in a prompt of its own, before the model is asked in the conversation."""
+        return None
 
     def _open(self) -> None:
         """What is looked at first: the files that are named; where none is, the names."""
@@ -198,7 +203,7 @@ class Work:
         """A file was changed: what it was before is not written again, and what follows from it is called."""
         self._changed[path] = None
         self._first.setdefault(path, before)
-        self._made[" ".join(call.arguments.get("new", "").split())] = None
+        self._made |= dict.fromkeys(_new_lines(call))
         self._attempts.changed(call, path)
         if BROKEN in text:
             self._failure = text.split(BROKEN, 1)[1].strip()[:FAILURE_CHARACTERS_MAX]
@@ -298,3 +303,10 @@ class Work:
 
     def _unchanged_sentence(self) -> str:
         return f"{self.request.kind}_enough"
+
+
+def _new_lines(call: ToolCall) -> list[str]:
+    """What an edit writes that was not there."""
+    old = {" ".join(line.split()) for line in call.arguments.get("old", "").split("\n")}
+    new = (" ".join(line.split()) for line in call.arguments.get("new", "").split("\n"))
+    return [line for line in new if line and line not in old]

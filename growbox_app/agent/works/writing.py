@@ -98,7 +98,9 @@ class Writing(Work):
 
     def _edit(self) -> Move:
         tools = self._edit_tools()
-        narrowed = replace(self._narrowed(tools, must_call=True), begins=self._begins())
+        narrowed = self._narrowed(tools, must_call=True)
+        few = self.stage is Stage.TEST  # each further line of a test is another chance to be wrong
+        narrowed = replace(narrowed, begins=self._begins(), few_lines=few)
         writes = tools.keys() & {"file_write", "file_append"} and self.stage is not Stage.TEST
         return Move(narrowed=narrowed, tokens=WRITE_TOKENS if writes else EDIT_TOKENS)
 
