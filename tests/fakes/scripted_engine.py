@@ -216,15 +216,15 @@ class ScriptedBackend:
 
     def _write(self, request: p.Write, breathe: Callable[[], None]) -> p.DoneWrite:
         """The last passage's words, in every field of the grammar; code as it is meant, where it says that."""
-        meant = _MEANT.search("".join(request.messages[-1].parts))
-        if meant:
-            code = f"{meant.group(1)}{meant.group(2)}"
-            return p.DoneWrite(id=request.id, text=f"```python\n{code}\n```", complete=True)
         passage = request.messages[-1].parts[-2]
         chats = self._chats
         breathe()
         if "patient" in passage:
             self._wait_for_a_question(chats, breathe)
+        meant = _MEANT.search("".join(request.messages[-1].parts))
+        if meant:
+            code = f"{meant.group(1)}{meant.group(2)}"
+            return p.DoneWrite(id=request.id, text=f"```python\n{code}\n```", complete=True)
         fields = re.findall(r'\\"(\w+)\\": ', request.grammar)
         text = json.dumps(dict.fromkeys(fields, passage), ensure_ascii=False)
         return p.DoneWrite(id=request.id, text=text, complete=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import textwrap
 from pathlib import Path
 
@@ -15,7 +16,11 @@ from growbox_app.agent.drafts import Draft
 from growbox_app.agent.protocol import ToolCall
 from growbox_app.agent.works.tested import DRAFTS_MAX
 from growbox_app.agent.works.work import Stage, Work
-from growbox_app.api import ToolCalled
+from growbox_app.api import AskRequest, Phase, PhaseChanged, ToolCalled, TurnEvent, TurnFinished
+from growbox_app.approval_face import ApprovalAnswer, ApprovalAsked
+from growbox_app.assistant import GrowBox
+from memory.values import NodeStatus
+from tests.fakes.application import run_application, scripted
 from tests.unit.test_guided_turns import calls, project, turn
 from tests.unit.test_stages import edited, known_calls, ran, read, work_on
 
@@ -243,3 +248,32 @@ def test_a_call_of_a_draft_is_one_of_the_models() -> None:
     key, fields = work.hint()
     assert key == "done_change"
     assert fields["lines"] == "return a * b"
+
+
+def test_a_stop_ends_a_draft(tmp_path: Path, project: Path) -> None:
+    """Nothing comes of what was being written, and the turn ends as one that was stopped."""
+    file, test = project / "sums.py", project / "test_sums.py"
+    before = f"def add(a, b):\n    return a - b  {MEANT}\n"
+    file.write_text(before, encoding="utf-8")
+    asserted = "self.assertEqual(sums.add(1, 2), 3)"
+    text = test.read_text(encoding="utf-8")
+    test.write_text(text.replace(asserted, f"{asserted}  # patient"), encoding="utf-8")
+    events: list[TurnEvent] = []
+
+    async def body(app: GrowBox) -> None:
+        opened = await app.library.open_project(project)
+        request = AskRequest(text="The test fails, please fix the code", project_id=opened.id)
+        async with asyncio.TaskGroup() as group:
+            async for event in app.ask(request):
+                events.append(event)
+                if isinstance(event, ApprovalAsked):
+                    app.answer_approval(ApprovalAnswer(id=event.approval.id, allowed=True))
+                if isinstance(event, PhaseChanged) and event.phase is Phase.WRITING:
+                    group.create_task(app.stop())
+
+    run_application(lambda: scripted(tmp_path), body, {"models.context_tokens": 16384})
+    last = events[-1]
+    assert isinstance(last, TurnFinished)
+    assert last.status is NodeStatus.CANCELLED
+    assert "file_edit" not in calls(events)
+    assert file.read_text(encoding="utf-8") == before
