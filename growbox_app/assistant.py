@@ -65,6 +65,7 @@ from growbox_app.executors.memory_search import MemorySearch
 from growbox_app.executors.project_tools import project_tools
 from growbox_app.executors.registry import Registry
 from growbox_app.executors.task_board import TaskBoard
+from growbox_app.executors.web_fetch import WebFetch
 from growbox_app.forgetting import UNDO_S, ForgetParts, Forgetter
 from growbox_app.grants import GrantBook
 from growbox_app.ingest.cutting import cuts_of
@@ -242,6 +243,7 @@ class GrowBox:
                     now_ms=self._options.clock.now_ms,
                     scope=self.library.scope,
                 ),
+                WebFetch(allowed=self._web_allowed),
             ],
             project_tools(self._memory, self._board, self._sandbox, paused=self._memory_paused),
             foreign=self._tools.foreign,
@@ -390,6 +392,10 @@ class GrowBox:
 
     def _memory_paused(self) -> bool:
         return bool(self._settings.get("memory.paused"))
+
+    def _web_allowed(self) -> bool:
+        """Whether pages may be fetched: the user wants it, and is not offline."""
+        return bool(self._settings.get("agent.web")) and not self._settings.get("network.offline")
 
     def _rules(self, scene: CallContext) -> Rules:
         """What the user has decided about calls, but for the grants of the project."""

@@ -14,12 +14,12 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
-from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from growbox_app.api import ProblemCode, ProblemError
 from growbox_app.audit_log import redacted
+from growbox_app.certificates import trusted
 from growbox_app.endpoints.address import host_of, is_loopback
 from growbox_app.endpoints.events import EventReader, StreamError
 from growbox_app.endpoints.trouble import (
@@ -154,7 +154,7 @@ def protocol_problem(server: Server, reason: str) -> ProblemError:
 async def _client(server: Server, *, read_s: float) -> AsyncIterator[httpx.AsyncClient]:
     httpx = await _library()
     here = is_loopback(server.base_url)
-    verify = await asyncio.to_thread(_trusted)
+    verify = await asyncio.to_thread(trusted)
     timeout = httpx.Timeout(connect=CONNECT_S, read=read_s, write=WRITE_S, pool=CONNECT_S)
     try:
         opened = httpx.AsyncClient(
@@ -180,16 +180,6 @@ def _imported() -> ModuleType:
     import httpx
 
     return httpx
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """What this system trusts, and what browsers do: a frozen application may find only one of them."""
-    import certifi
-
-    context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
-    return context
 
 
 async def _accept(response: httpx.Response, server: Server) -> None:

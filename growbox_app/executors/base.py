@@ -127,7 +127,8 @@ class Executor(Protocol):
     """One ability. Below `window_min` tokens of context window the model is not told of it. Source: design 4.3, 5.2.
 
     One whose good result is the turn's answer has an attribute `ends_turn`, which is True. One that runs its command in a sandbox
-    says so with `is_confined`, asked at each call.
+    says so with `is_confined`, asked at each call. One that the user may switch off says with `is_offered`, asked at each turn, whether
+    the model is told of it.
     """
 
     name: str

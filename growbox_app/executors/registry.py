@@ -76,7 +76,7 @@ class Registry:
         usable = [
             executor
             for executor in self._executors.values()
-            if in_project or executor.name not in self._in_project
+            if (in_project or executor.name not in self._in_project) and _offered(executor)
         ]
         usable.sort(key=lambda executor: (executor.window_min, executor.name))
         shown = [executor for executor in usable if tokens >= executor.window_min][:IN_VIEW_MAX]
@@ -199,6 +199,11 @@ async def _guarded(name: str, work: Coroutine[Any, Any, T]) -> T | ExecutorResul
     except Exception:  # noqa: BLE001 - executor boundary: one of the four places
         _LOG.exception("executor %s failed", name)
         return CallFailed("the tool failed", Reason.BROKEN).result()
+
+
+def _offered(executor: Executor) -> bool:
+    """Whether the user has not switched it off."""
+    return bool(getattr(executor, "is_offered", True))
 
 
 def foreign(executor: Executor) -> bool:

@@ -12,7 +12,7 @@ from memory.text import folded, terms
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "database": ("database", "sql", "sqlite", "postgres", "mysql", "table", "数据库", "数据表", "查表"),
     "git": ("git", "github", "gitlab", "commit", "branch", "issue", "pull request", "仓库", "提交", "分支", "合并请求", "议题"),
-    "browser": ("browser", "web", "page", "url", "website", "screenshot", "浏览器", "网页", "网站", "截图", "链接"),
+    "browser": ("browser", "web", "page", "url", "website", "screenshot", "浏览器", "网页", "网站", "网址", "上网", "截图", "链接"),
     "memory": ("memory", "note", "remember", "recall", "记忆", "笔记", "记住", "回忆"),
     "search": ("search", "find", "lookup", "搜索", "查找", "检索", "搜一下"),
     "gui": ("window", "click", "mouse", "keyboard", "desktop", "窗口", "点击", "鼠标", "键盘", "桌面"),

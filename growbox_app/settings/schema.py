@@ -200,6 +200,12 @@ _ALL = (
         help="Commands run in a sandbox where bubblewrap is installed (Linux): they write only in the project and have no network.",
     ),
     Setting(
+        key="agent.web",
+        section="agent",
+        default=False,
+        help="The assistant may read web pages, asking for each host; never while Offline is on.",
+    ),
+    Setting(
         key="agent.notify",
         section="agent",
         default=True,

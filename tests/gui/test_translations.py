@@ -152,7 +152,7 @@ def result_keys() -> set[str]:
     """The lines of tool cards: what came of a call, and why it was not done."""
     counted = (
         *("changed_files", "definitions", "entries", "files", "matches", "memories", "tasks"),
-        *("file_append", "file_created", "file_edit", "file_read", "file_replaced"),
+        *("file_append", "file_created", "file_edit", "file_read", "file_replaced", "web_fetch"),
     )
     plain = (
         *("code_search", "exit", "file_line", "file_lines", "file_same", "memory_get"),

@@ -23,6 +23,7 @@ from growbox_app.executors.registry import Registry
 from growbox_app.executors.shell import Shell
 from growbox_app.executors.task_board import TaskBoard
 from growbox_app.executors.tool_search import ToolSearch, by_words
+from growbox_app.executors.web_fetch import WebFetch
 from growbox_app.memory_service import MemoryService
 from growbox_app.text import tr
 from memory.requests import NeedEmbeddings
@@ -96,6 +97,8 @@ ROWS: Sequence[Row] = (
     ("memory_get", {"id": "none", "part": "1"}, "没有这条记忆"),
     ("tool_search", {"query": "outline"}, "code_outline"),
     ("tool_search", {"query": "天气"}, "没有这样的工具"),
+    ("web_fetch", {"url": "http://example.com:22/"}, "无法获取这个地址"),
+    ("web_fetch", {"url": ""}, "无法获取这个地址"),
     ("ask_user", {"question": "为什么？\n请说明。"}, "为什么？"),
     ("ask_user", {"question": ""}, WRONG),
     ("finish", {"summary": "完成。\n一切正常。"}, "完成。"),
@@ -137,6 +140,7 @@ def executors(memory: MemoryService, board: TaskBoard) -> dict[str, Executor]:
             describe=lambda tool: tool.name,
             load=lambda _names: None,
         ),
+        WebFetch(allowed=lambda: True),
     ]
     return {executor.name: executor for executor in found}
 

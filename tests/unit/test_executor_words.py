@@ -27,6 +27,7 @@ from growbox_app.executors.task_list import TaskList
 from growbox_app.executors.task_start import TaskStart
 from growbox_app.executors.task_wait import TaskWait
 from growbox_app.executors.tool_search import ToolSearch, by_words
+from growbox_app.executors.web_fetch import WebFetch
 from growbox_app.memory_service import MemoryService
 from memory.values import ConversationId, Node, NodeKind
 from tests.fakes.memory_world import NO_HOST, MemoryWorld
@@ -35,7 +36,7 @@ from tests.unit.executor_world import call, called, context_of, failed
 BOARD = TaskBoard()
 ALL: tuple[Executor, ...] = (
     FileRead(), FileList(), FileWrite(), FileEdit(), CodeSearch(), CodeOutline(), Shell(), TaskStart(BOARD), TaskWait(BOARD),
-    TaskList(BOARD), GitStatus(), GitDiff(), GitCommit(), AskUser(), Finish(),
+    TaskList(BOARD), GitStatus(), GitDiff(), GitCommit(), AskUser(), Finish(), WebFetch(allowed=lambda: True),
 )  # fmt: skip
 
 
