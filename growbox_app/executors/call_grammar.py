@@ -370,11 +370,14 @@ _HALF = {"code": "rest", "block": "inside", "few": "inside"}
 
 
 def _code() -> tuple[str, ...]:
-    """Python inside a JSON string with every string and bracket closed: `code`, `block`, which stays indented and does not end open, and `few` lines of one."""
+    """Python inside a JSON string with every string and bracket closed: `code`, `block`, which stays indented and does not end open, and `few` lines, none of which goes on."""
     return (
         r'code ::= held comment? "\""',
         r'block ::= (indent | piece)* (last | quoted | group) comment? lines "\""',
-        rf'few ::= piece* comment? ("\\" "n" "    " piece+ comment?){{0,{FEW_LINES}}} lines "\""',
+        rf'few ::= bit* comment? ("\\" "n" "    " bit+ comment?){{0,{FEW_LINES}}} lines "\""',
+        rf'bit ::= [^{_SPECIAL}\x00-\x1f] | "\\" [/t] | word | row | "<" [ =]',
+        'row ::= "(" bit* ")" | "[" bit* "]" | "{" bit* "}"',
+        """word ::= "'" single* "'" | quote double* quote""",
         r'indent ::= comment? ("\\" "n"){1,4} "    "',
         rf"last ::= [^ ,:={_SPECIAL}\x00-\x1f]",
         rf'piece ::= [^{_SPECIAL}\x00-\x1f] | "\\" [/t] | quoted | group | "<" less-0',

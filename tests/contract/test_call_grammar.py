@@ -270,9 +270,15 @@ class TestGrammar:
         more = "\n        self.assertEqual(f(1), '一')"
         assert written("True(f(2))")
         assert written("True(f(2))  # two" + more * FEW_LINES + "\n")
-        assert written("Equal(\n            f(2), [\n                2])" + more)
+        assert written("Equal(f([1, {'a': 'b'}]) <= 2, a < b)" + more)
         assert not written("True(f(2))" + more * (FEW_LINES + 1))
-        for rest in ("True(f(2)", "True(f(2))\n\n\nclass U:", "True(f(2))\nx = 1", "Equal('a"):
+        for rest in (
+            "Equal(\n            f(2), 2)",
+            "True(f(2)",
+            "True(f(2))\n\n\nclass U:",
+            "True(f(2))\nx = 1",
+            "Equal('a",
+        ):
             assert not written(rest), rest
 
     def test_a_draft_is_the_function_that_was_asked_for(self, vocabulary: Any) -> None:
