@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from growbox_app.api import ProblemCode, ProblemError
@@ -32,6 +30,7 @@ from growbox_app.endpoints.trouble import (
     words_in,
     words_of,
 )
+from growbox_app.http_library import library, pieces_of
 from growbox_app.secrets import HIDDEN
 from growbox_app.text import tr
 from growbox_app.version import version
@@ -94,7 +93,7 @@ async def chunks(
     Raises:
         ProblemError, ContextTooLong, FieldRefused, NothingCame: it did not answer, or broke off.
     """
-    httpx = await _library()
+    httpx = await library()
     try:
         async with _client(server, read_s=server.silence_s) as client:
             url = f"{server.base_url}/chat/completions"
@@ -118,7 +117,7 @@ async def models(server: Server) -> list[dict[str, Any]]:
     Raises:
         ProblemError: it did not answer.
     """
-    httpx = await _library()
+    httpx = await library()
     try:
         async with (
             asyncio.timeout(LIST_S),
@@ -152,7 +151,7 @@ def protocol_problem(server: Server, reason: str) -> ProblemError:
 
 @contextlib.asynccontextmanager
 async def _client(server: Server, *, read_s: float) -> AsyncIterator[httpx.AsyncClient]:
-    httpx = await _library()
+    httpx = await library()
     here = is_loopback(server.base_url)
     verify = await asyncio.to_thread(trusted)
     timeout = httpx.Timeout(connect=CONNECT_S, read=read_s, write=WRITE_S, pool=CONNECT_S)
@@ -168,18 +167,6 @@ async def _client(server: Server, *, read_s: float) -> AsyncIterator[httpx.Async
         raise _unreachable(server, "proxy", _reason(error)) from error
     async with opened as client:
         yield client
-
-
-async def _library() -> ModuleType:
-    """httpx, imported where it does not hold the window up."""
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request is nobody's need
-    return await asyncio.to_thread(_imported)
-
-
-def _imported() -> ModuleType:
-    import httpx
-
-    return httpx
 
 
 async def _accept(response: httpx.Response, server: Server) -> None:
@@ -201,7 +188,7 @@ async def _bounded(response: httpx.Response, most: int) -> bytes:
     """At most so much of a body; what comes too late or too much is left."""
     body = b""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(CONNECT_S), _pieces(response) as pieces:
+        async with asyncio.timeout(CONNECT_S), pieces_of(response) as pieces:
             async for piece in pieces:
                 body += piece
                 if len(body) > most:
@@ -213,7 +200,7 @@ async def _whole(response: httpx.Response, server: Server) -> dict[str, Any]:
     import json
 
     body = bytearray()
-    async with _pieces(response) as pieces:
+    async with pieces_of(response) as pieces:
         async for piece in pieces:
             body += piece
             if len(body) > WHOLE_BYTES_MAX:
@@ -236,7 +223,7 @@ async def _events(
     total = 0
     came = False
     try:
-        async with _pieces(response) as pieces:
+        async with pieces_of(response) as pieces:
             while not reader.done and (piece := await _next(pieces, ended)):
                 total += len(piece)
                 if total > ANSWER_BYTES_MAX:
@@ -250,24 +237,6 @@ async def _events(
         raise protocol_problem(server, error.reason) from error
     if not reader.done and not ended():
         raise problem(ProblemCode.ENDPOINT_BROKEN, server.fields) if came else NothingCame
-
-
-@contextlib.asynccontextmanager
-async def _pieces(response: httpx.Response) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The body as it comes.
-
-    Whoever stops before its end leaves generators of httpx behind that only what they wait for can end, and Qt's loop
-    does not finish what is left behind: so the connection is closed under them.
-    """
-    httpx = await _library()
-    pieces = response.aiter_bytes()
-    try:
-        yield pieces
-    finally:
-        await response.aclose()
-        with contextlib.suppress(httpx.HTTPError, httpx.StreamError):
-            async for _ in pieces:
-                pass
 
 
 async def _next(pieces: AsyncIterator[bytes], ended: Callable[[], bool]) -> bytes:

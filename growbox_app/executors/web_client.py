@@ -15,19 +15,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http
-import logging
 import socket
 import ssl
 import threading
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from growbox_app.certificates import trusted
 from growbox_app.executors.answers import CallFailed, Reason
 from growbox_app.executors.web_address import WebAddress, read_address, refused
+from growbox_app.http_library import library, pieces_of
 from growbox_app.safety.network import address_problem
 from growbox_app.version import version
 
@@ -105,7 +104,7 @@ class WebClient:
             raise self._slow(address, self._limits.total_s) from error
 
     async def _followed(self, address: WebAddress, allowed: Callable[[], bool]) -> Fetched:
-        httpx = await _library()
+        httpx = await library()
         for _ in range(REDIRECTS_MAX + 1):
             if not allowed():
                 raise switched_off()
@@ -121,7 +120,7 @@ class WebClient:
 
     async def _asked(self, address: WebAddress) -> Fetched | str:
         """The page, or where a redirect leads. The host's addresses are tried in turn."""
-        httpx = await _library()
+        httpx = await library()
         verify = await asyncio.to_thread(self._trust)
         *others, last = await self._public(address)
         for ip in others:
@@ -155,7 +154,7 @@ class WebClient:
         self, address: WebAddress, ip: str, verify: ssl.SSLContext
     ) -> AsyncIterator[httpx.Response]:
         """A connection to the address that was judged, with the name of the host in the request and in its certificate."""
-        httpx = await _library()
+        httpx = await library()
         limits = self._limits
         timeout = httpx.Timeout(limits.silence_s, connect=limits.connect_s)
         headers = {
@@ -202,7 +201,7 @@ class WebClient:
             raise _too_large(self._limits.wire_bytes)
         unzip = zlib.decompressobj(_UNZIP_GZIP) if packed else None
         body, came = bytearray(), 0
-        async with _pieces(response) as pieces:
+        async with pieces_of(response, packed=True) as pieces:
             async for piece in pieces:
                 came += len(piece)
                 if came > self._limits.wire_bytes:
@@ -338,31 +337,3 @@ def _unpacked(unzip: zlib._Decompress, piece: bytes, most: int) -> bytes:
         return unzip.decompress(piece, most)
     except zlib.error as error:
         raise CallFailed("the page is packed wrongly; try another", Reason.WEB_TYPE) from error
-
-
-async def _library() -> ModuleType:
-    """httpx, imported where it does not hold the window up."""
-    logging.getLogger("httpx").setLevel(
-        logging.WARNING
-    )  # an address for each request is nobody's need
-    return await asyncio.to_thread(_imported)
-
-
-def _imported() -> ModuleType:
-    import httpx
-
-    return httpx
-
-
-@contextlib.asynccontextmanager
-async def _pieces(response: httpx.Response) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The body as it comes, packed. See `growbox_app.endpoints.http`: whoever stops early closes the connection under the generators."""
-    httpx = await _library()
-    pieces = response.aiter_raw()
-    try:
-        yield pieces
-    finally:
-        await response.aclose()
-        with contextlib.suppress(httpx.HTTPError, httpx.StreamError):
-            async for _ in pieces:
-                pass
